@@ -69,7 +69,7 @@ CORNER_CASES: dict[str, Data] = {
     "cubic on 8 nodes": cubic_8(),
     "tree": from_networkx(nx.full_rary_tree(3, 12)),
 }
-"""Small undirected graphs with everything that is awkward: isolated nodes, no edges, several parts, symmetry."""
+"""Small undirected graphs with all that is awkward: isolated nodes, no edges, several parts, symmetry."""
 
 
 @st.composite
