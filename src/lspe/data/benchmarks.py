@@ -1,0 +1,55 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from lspe.data.errors import DataError
+from lspe.data.graphdata import GraphData
+from lspe.data.locations import Root
+from lspe.data.packed import EncodingKind
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A set known by name: one line about it, and the module and function that open it."""
+
+    name: str
+    summary: str
+    opened_by: str
+
+    def open(self, root: Root = None) -> GraphData:
+        """Map the set, converting (and downloading) it first where it has to be."""
+        module, _, function = self.opened_by.partition(":")
+        opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.{module}"), function)
+        return opener(root)
+
+
+_BENCHMARKS = (
+    Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP; nothing to download", "nci:load"),
+    Benchmark("zinc", "12,000 drug-like molecules, penalised logP", "zinc:load_subset"),
+    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds; nothing to download", "csl:load"),
+)
+
+
+def available() -> dict[str, Benchmark]:
+    """Every benchmark by name."""
+    return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
+
+
+def load(
+    name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None
+) -> GraphData:
+    """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
+
+    It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise
+    downloaded from its official source, converted once, and mapped from the converted file ever after.
+    """
+    if name not in available():
+        raise DataError(f"there is no data set {name!r}; there are {', '.join(available())}")
+    if (encoding is None) != (k is None):
+        raise DataError("an encoding needs both its kind and its number of columns: encoding='rwpe', k=20")
+    data = available()[name].open(root)
+    return data if encoding is None or k is None else data.with_encoding(encoding, k)

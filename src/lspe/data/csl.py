@@ -1,0 +1,94 @@
+"""CSL: 150 circular skip link graphs of 41 nodes in ten classes that the 1-WL test cannot tell apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from lspe.data.arrays import Array
+from lspe.data.download import find
+from lspe.data.features import Features
+from lspe.data.graphdata import Description, GraphData
+from lspe.data.locations import Root, packed_path
+from lspe.data.packed import PackedGraphs, both_directions
+from lspe.data.splits import Splits
+
+NODES = 41
+SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
+COPIES = 15
+ARRAYS = "csl.npz"
+FOLDS = "csl_5fold.json"
+
+
+def skip_link_edges(nodes: int, skip: int) -> Array:
+    """A ring of `nodes` nodes, each joined to the one `skip` further on too; each edge once, [2, 2 ·
+    nodes].
+    """
+    node = np.arange(nodes)
+    return np.stack([np.tile(node, 2), np.concatenate([node + 1, node + skip]) % nodes])
+
+
+def generate(seed: int = 0) -> tuple[Array, Array]:
+    """The edges [150, 2, 82] and classes [150] of randomly renumbered graphs, 15 of each class."""
+    generator = np.random.default_rng(seed)
+    edges = [
+        generator.permutation(NODES)[skip_link_edges(NODES, skip)] for skip in SKIPS for _ in range(COPIES)
+    ]
+    return np.stack(edges), np.repeat(np.arange(len(SKIPS)), COPIES)
+
+
+def build(path: Path, arrays: Path | None, folds: Path | None) -> None:
+    """Write the set: graphs and folds from their files where they are there, else our own."""
+    if arrays is None:
+        edges, y = generate()
+    else:
+        with np.load(arrays) as file:
+            edges, y = file["edge_index"].transpose(0, 2, 1), file["y"]
+    num_edges, edge_index, _ = both_directions(
+        np.full(len(y), edges.shape[2]), edges.transpose(1, 0, 2).reshape(2, -1)
+    )
+    graphs = PackedGraphs.from_arrays(np.full(len(y), NODES), num_edges, edge_index, graph={"y": y})
+    about = Description(
+        name="csl",
+        task="multiclass",
+        num_outputs=len(SKIPS),
+        task_names=("class",),
+        features=Features("none"),
+        source=f"{arrays or 'generated'}; folds {folds or 'generated'}",
+        class_names=tuple(f"skip {skip}" for skip in SKIPS),
+    )
+    GraphData.write(path, about, [graphs], folds=_read_folds(folds) if folds else _make_folds(y))
+
+
+def _read_folds(path: Path) -> list[Splits]:
+    parts = json.loads(path.read_text())
+    return [
+        {name: np.sort(np.asarray(indices)) for name, indices in zip(parts, fold, strict=True)}
+        for fold in zip(*parts.values(), strict=True)
+    ]
+
+
+def _make_folds(y: Array, seed: int = 0) -> list[Splits]:
+    """Five folds of 90/30/30, nine/three/three graphs of each class in them, each testing another fifth."""
+    generator = np.random.default_rng(seed)
+    fifth = np.empty(len(y), dtype=np.int64)
+    for one in np.unique(y):
+        members = generator.permutation(np.flatnonzero(y == one))
+        fifth[members] = np.arange(len(members)) % 5
+    return [
+        {
+            "train": np.flatnonzero((fifth != number) & (fifth != (number + 1) % 5)),
+            "val": np.flatnonzero(fifth == (number + 1) % 5),
+            "test": np.flatnonzero(fifth == number),
+        }
+        for number in range(5)
+    ]
+
+
+def load(root: Root = None) -> GraphData:
+    """CSL, from the files in the data root where they are there."""
+    arrays, folds = find(ARRAYS, root), find(FOLDS, root)
+    path = packed_path("csl", [one for one in (arrays, folds) if one])
+    return GraphData.open_or_build(path, lambda path: build(path, arrays, folds))

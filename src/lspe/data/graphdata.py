@@ -1,0 +1,147 @@
+"""A set of graphs with everything that learning from it needs: targets, their meaning, splits, features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from lspe.data.arrays import open_arrays
+from lspe.data.errors import CorruptFileError, DataError
+from lspe.data.features import Features
+from lspe.data.locations import build_once
+from lspe.data.packed import EncodingKind, Index, PackedGraphs, PackedWriter
+
+Task = Literal["regression", "binary", "multiclass"]
+Splits = dict[str, Index]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a set is, apart from its graphs.
+
+    - `task` ``regression``: ``y`` [B, T] float; ``binary``: ``y`` [B, T] float 0 or 1, NaN where there is
+      no label; ``multiclass``: ``y`` [B] long below `num_outputs`.
+    - `task_names`: one a column of ``y``; `class_names`: one a class of a multi-class target.
+    """
+
+    name: str
+    task: Task
+    num_outputs: int
+    task_names: tuple[str, ...]
+    features: Features
+    source: str
+    class_names: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "name": self.name,
+            "task": self.task,
+            "num_outputs": self.num_outputs,
+            "task_names": list(self.task_names),
+            "features": self.features.to_dict(),
+            "source": self.source,
+            "class_names": list(self.class_names),
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Description:
+        """The inverse of :meth:`to_dict`."""
+        return Description(
+            **{
+                **values,
+                "task_names": tuple(values["task_names"]),
+                "class_names": tuple(values["class_names"]),
+                "features": Features.from_dict(values["features"]),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphData(Description):
+    """Graphs, what is to be learned from them, and how they are divided.
+
+    Either `splits` holds the indices of ``train``, ``val`` and ``test``, or `folds` holds one such division
+    a fold and :meth:`fold` chooses one.
+    """
+
+    graphs: PackedGraphs
+    splits: Splits = field(default_factory=dict)
+    folds: list[Splits] = field(default_factory=list)
+
+    def split(self, name: str) -> PackedGraphs:
+        """The graphs of one split."""
+        if name not in self.splits:
+            if self.folds:
+                raise DataError(
+                    f"{self.name} has {len(self.folds)} folds; choose one first: data.fold(0).split({name!r})"
+                )
+            raise DataError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits) or 'none'}")
+        return self.graphs.select(self.splits[name])
+
+    def fold(self, number: int) -> GraphData:
+        """The same data divided as fold `number` says."""
+        if not 0 <= number < len(self.folds):
+            raise DataError(
+                f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}"
+            )
+        return replace(self, splits=self.folds[number])
+
+    def with_encoding(self, kind: EncodingKind, k: int) -> GraphData:
+        """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
+        return replace(self, graphs=self.graphs.with_encoding(kind, k))
+
+    @classmethod
+    def open(cls, path: Path, *, verify: bool = True) -> GraphData:
+        """Map what :meth:`write` wrote."""
+        file = open_arrays(path, verify=verify)
+        if "task" not in file.meta:
+            raise CorruptFileError(
+                f"{path} holds no description of its graphs. Delete it and prepare it again."
+            )
+        splits: Splits = {}
+        folds: dict[int, Splits] = {}
+        for name, indices in file.arrays.items():
+            match name.split("/"):
+                case ["split", part]:
+                    splits[part] = indices
+                case ["fold", number, part]:
+                    folds.setdefault(int(number), {})[part] = indices
+        return cls(
+            **vars(Description.from_dict(file.meta)),
+            graphs=PackedGraphs.from_file(file),
+            splits=splits,
+            folds=[folds[number] for number in sorted(folds)],
+        )
+
+    @staticmethod
+    def write(
+        path: Path,
+        about: Description,
+        parts: Iterable[PackedGraphs],
+        *,
+        splits: Splits | None = None,
+        folds: Iterable[Splits] = (),
+        index_dtype: type[np.unsignedinteger[Any]] = np.uint32,
+    ) -> None:
+        """Write graphs, given in parts so that they need not be in memory together, with all that belongs
+        to them.
+        """
+        with PackedWriter(path, index_dtype=index_dtype) as writer:
+            for part in parts:
+                writer.append(part)
+            divided = {f"split/{name}": indices for name, indices in (splits or {}).items()}
+            for number, fold in enumerate(folds):
+                divided |= {f"fold/{number}/{name}": indices for name, indices in fold.items()}
+            writer.finish(
+                about.to_dict(), {name: np.asarray(one, dtype=np.int64) for name, one in divided.items()}
+            )
+
+    @staticmethod
+    def open_or_build(path: Path, build: Callable[[Path], None]) -> GraphData:
+        """Open `path`; `build` writes it first where it is missing or damaged."""
+        return build_once(path, lambda: build(path), lambda: GraphData.open(path))

@@ -1,0 +1,74 @@
+"""Batches for training: an order drawn from seed and epoch alone, shared out among processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Batch
+
+from lspe.data.packed import PackedGraphs
+
+
+class BatchLoader:
+    """Iterate over `graphs` in batches of `batch_size` graphs over all processes together.
+
+    The order depends on `seed` and the epoch (:meth:`set_epoch`) and on nothing else, so a run that is
+    resumed, or spread over another number of processes, sees the same global batches. Each of `world_size`
+    processes takes its own contiguous part of every global batch; the parts differ by at most one graph.
+
+    Every process takes the same number of steps. Where the last global batch holds fewer graphs than there
+    are processes, some of them get a batch of no graphs (``batch.num_graphs == 0``) and must still take
+    part in whatever the others do together; weight it with zero.
+    """
+
+    def __init__(
+        self,
+        graphs: PackedGraphs,
+        batch_size: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank {rank} does not exist among {world_size} processes")
+        self.graphs = graphs
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+        self.rank = rank
+        self.world_size = world_size
+        self.drop_last = drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of the next iteration."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.graphs), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for indices in self.indices():
+            yield self.graphs.batch(indices)
+
+    def indices(self) -> Iterator[NDArray[np.int64]]:
+        """The graphs of each of this process's batches, as indices into `graphs`."""
+        count = len(self.graphs)
+        order = (
+            np.random.default_rng([self.seed, self.epoch]).permutation(count)
+            if self.shuffle
+            else np.arange(count)
+        )
+        for step in range(len(self)):
+            chosen = order[step * self.batch_size : (step + 1) * self.batch_size]
+            begin = self.rank * len(chosen) // self.world_size
+            end = (self.rank + 1) * len(chosen) // self.world_size
+            yield chosen[begin:end]

@@ -1,0 +1,77 @@
+"""Where data is looked for, where derived files are kept, and how two processes keep out of each other's way.
+
+Sources (what was downloaded, or a file the user put there) live in the *data root*: the ``root`` argument,
+else ``$LSPE_DATA``, else a folder in the user's cache. The data root may be read-only. Everything lspe
+derives from sources (packed sets, encodings) lives in the *cache*: ``$LSPE_CACHE``, else the user's cache
+folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from lspe.data.arrays import digest_of, digest_of_file
+from lspe.data.errors import CorruptFileError
+
+Result = TypeVar("Result")
+Root = str | os.PathLike[str] | None
+
+
+def cache_root() -> Path:
+    """``$LSPE_CACHE``, else the user's cache folder for lspe."""
+    if given := os.environ.get("LSPE_CACHE"):
+        return Path(given).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("lspe"))
+
+
+def data_root(root: Root = None) -> Path:
+    """`root`, else ``$LSPE_DATA``, else ``data`` in the cache."""
+    given = root or os.environ.get("LSPE_DATA")
+    return Path(given).expanduser() if given else cache_root() / "data"
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files may be put into `folder`, or it may be made.
+
+    An administrator's process could write anywhere; a folder without a write bit is meant to stay as it is.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
+
+
+def packed_path(name: str, sources: Iterable[Path], *parameters: object) -> Path:
+    """The packed file of set `name`: its name in the cache changes with the sources' content and the
+    parameters.
+    """
+    key = digest_of(*(digest_of_file(path) for path in sources), repr(parameters))
+    return cache_root() / "packed" / f"{name}-{key[:16]}.lspe"
+
+
+def build_once(path: Path, build: Callable[[], None], read: Callable[[], Result]) -> Result:
+    """What `read` gives once `path` exists; `build` makes it first where it is missing or damaged.
+
+    Processes that come here at the same time wait for the first one to finish.
+    """
+    from filelock import FileLock
+
+    try:
+        return read()
+    except (FileNotFoundError, CorruptFileError):
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        try:
+            return read()
+        except (FileNotFoundError, CorruptFileError):
+            pass
+        for left_by_a_killed_process in path.parent.glob(f".{path.name}.*.tmp"):
+            shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
+        build()
+        return read()

@@ -1,0 +1,416 @@
+r"""Sets of graphs as flat arrays: one array for all nodes' features, one for all edges' sources, and so on.
+
+Graph :math:`g` owns the rows ``node_ptr[g]:node_ptr[g+1]`` of every node array and
+``edge_ptr[g]:edge_ptr[g+1]`` of every edge array. A batch is therefore a gather of rows, whatever the
+number of graphs in it, and no graph is ever touched by Python on its own. Edges are sorted by target (then
+source) once, when the set is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from lspe.data.arrays import Array, ArrayFile, ArrayWriter, digest_of, open_arrays
+from lspe.data.errors import DataError
+
+Index = NDArray[np.int64]
+Level = Literal["node", "edge", "graph"]
+EncodingKind = Literal["rwpe", "lappe"]
+
+_LEVELS: tuple[Level, ...] = ("node", "edge", "graph")
+_USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
+_DataBatch = type(Batch(_base_cls=Data))
+
+
+@dataclass(frozen=True)
+class PackedGraphs:
+    r"""A set of graphs in flat arrays, in memory or mapped from a file.
+
+    ``graphs[i]`` is a :class:`torch_geometric.data.Data`, ``graphs.batch(indices)`` a
+    :class:`torch_geometric.data.Batch` of the graphs at `indices`, equal field by field to what PyG's own
+    collation of the same ``Data`` gives. Integer columns come out as ``int64``, floating ones as
+    ``float32``.
+
+    Shapes, with :math:`G` graphs, :math:`N` nodes and :math:`E` edges in the whole set:
+
+    - **node_ptr**, **edge_ptr**: :math:`[G + 1]`, where each graph's rows begin
+    - **source**, **target**: :math:`[E]`, node numbers within their graph
+    - **node**, **edge**, **graph**: columns by name, :math:`[N, *]`, :math:`[E, *]`, :math:`[G, *]`
+    - **index**: which of the :math:`G` graphs this view shows, in which order; ``None`` for all
+
+    A set with a file is pickled as the file's name, so that other processes map it too.
+    """
+
+    node_ptr: Index
+    edge_ptr: Index
+    source: Array
+    target: Array
+    node: Mapping[str, Array] = field(default_factory=dict)
+    edge: Mapping[str, Array] = field(default_factory=dict)
+    graph: Mapping[str, Array] = field(default_factory=dict)
+    index: Index | None = None
+    path: Path | None = None
+    structure_digest: str | None = None
+    encodings: tuple[tuple[EncodingKind, int], ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        num_nodes: ArrayLike,
+        num_edges: ArrayLike,
+        edge_index: ArrayLike,
+        *,
+        node: Mapping[str, Array] | None = None,
+        edge: Mapping[str, Array] | None = None,
+        graph: Mapping[str, Array] | None = None,
+    ) -> PackedGraphs:
+        r"""A set in memory, from the concatenated arrays of its graphs; sorts the edges by target and
+        checks them.
+
+        `num_nodes` and `num_edges` are counts per graph, :math:`[G]`. `edge_index`, :math:`[2, E]`, numbers
+        nodes within the edge's graph. `node`, `edge` and `graph` are columns, :math:`[N, *]`,
+        :math:`[E, *]` and :math:`[G, *]`.
+        """
+        node, edge, graph = dict(node or {}), dict(edge or {}), dict(graph or {})
+        counts = np.asarray(num_nodes, dtype=np.int64)
+        node_ptr, edge_ptr = pointers(counts), pointers(num_edges)
+        source, target = np.asarray(edge_index).reshape(2, -1)
+        _check_columns(node, edge, graph, len(counts), int(node_ptr[-1]), int(edge_ptr[-1]))
+        graph_of_edge = np.repeat(np.arange(len(counts)), np.diff(edge_ptr))
+        outside = (np.minimum(source, target) < 0) | (np.maximum(source, target) >= counts[graph_of_edge])
+        if outside.any():
+            first = int(outside.argmax())
+            number = int(graph_of_edge[first])
+            raise DataError(
+                f"graph {number} has an edge {int(source[first])} → {int(target[first])} but only "
+                f"{int(counts[number])} nodes; nodes are numbered from 0 within each graph"
+            )
+        order = np.lexsort((source, target, graph_of_edge))
+        return cls(
+            node_ptr,
+            edge_ptr,
+            source[order],
+            target[order],
+            node,
+            {name: column[order] for name, column in edge.items()},
+            graph,
+        )
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> PackedGraphs:
+        """Map a set from its file. A damaged file raises :class:`~lspe.data.errors.CorruptFileError`."""
+        return cls.from_file(open_arrays(path, verify=verify))
+
+    @classmethod
+    def from_file(cls, file: ArrayFile) -> PackedGraphs:
+        """The set inside an opened container."""
+        columns: dict[str, dict[str, Array]] = {level: {} for level in _LEVELS}
+        for name, array in file.arrays.items():
+            level, _, column = name.partition("/")
+            if level in columns:
+                columns[level][column] = array
+        source, target = columns["edge"].pop("source"), columns["edge"].pop("target")
+        return cls(
+            pointers(file.arrays["num_nodes"]),
+            pointers(file.arrays["num_edges"]),
+            source,
+            target,
+            columns["node"],
+            columns["edge"],
+            columns["graph"],
+            path=file.path,
+            structure_digest=digest_of(
+                *(file.digests[name] for name in ("num_nodes", "num_edges", "edge/source", "edge/target"))
+            ),
+        )
+
+    def save(self, path: str | os.PathLike[str], meta: Mapping[str, Any] | None = None) -> PackedGraphs:
+        """Write the set to `path` and give it back as mapped from there."""
+        with PackedWriter(path) as writer:
+            writer.append(self)
+            writer.finish(meta)
+        return PackedGraphs.open(path, verify=False)
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1 if self.index is None else len(self.index)
+
+    def __getitem__(self, i: int) -> Data:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"graph {i} of a set of {len(self)}")
+        number = i % len(self) if self.index is None else int(self.index[i])
+        rows = {
+            "node": slice(int(self.node_ptr[number]), int(self.node_ptr[number + 1])),
+            "edge": slice(int(self.edge_ptr[number]), int(self.edge_ptr[number + 1])),
+            "graph": slice(number, number + 1),
+        }
+        data = Data()
+        for name, level, column in self._fields():
+            if name == "edge_index":
+                data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
+            else:
+                data[name] = _tensor(column[rows[level]])
+        if "x" not in self.node:
+            data.num_nodes = rows["node"].stop - rows["node"].start
+        return data
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self[i] for i in range(len(self)))
+
+    def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
+        """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph
+        work.
+        """
+        number = self.numbers(indices)
+        nodes, ptr = _rows(self.node_ptr, number)
+        edges, edge_slices = _rows(self.edge_ptr, number)
+        count = len(number)
+        num_nodes = np.diff(ptr)
+        slices = {
+            "node": torch.from_numpy(ptr),
+            "edge": torch.from_numpy(edge_slices),
+            "graph": torch.arange(count + 1),
+        }
+        rows = {"node": nodes, "edge": edges, "graph": number}
+        first_node = slices["node"][:-1]
+        no_increment = torch.zeros(count, dtype=torch.long)
+
+        batch = type.__call__(_DataBatch)  # the metaclass's own call builds a new class each time
+        slice_dict, inc_dict = {}, {}
+        for name, level, column in self._fields():
+            if name == "edge_index":
+                offset = np.repeat(ptr[:-1], np.diff(edge_slices))
+                edge_index = np.empty((2, len(edges)), dtype=np.int64)
+                np.add(self.source.take(edges), offset, out=edge_index[0])
+                np.add(self.target.take(edges), offset, out=edge_index[1])
+                batch.edge_index = torch.from_numpy(edge_index)
+                inc_dict[name] = first_node
+            else:
+                batch[name] = _tensor(column.take(rows[level], axis=0))
+                inc_dict[name] = no_increment
+            slice_dict[name] = slices[level]
+        if "x" not in self.node:
+            batch._store._num_nodes = num_nodes.tolist()
+            batch.num_nodes = len(nodes)
+        batch.batch = torch.from_numpy(np.repeat(np.arange(count), num_nodes))
+        batch.ptr = slices["node"]
+        batch._num_graphs = count
+        batch._slice_dict = slice_dict
+        batch._inc_dict = inc_dict
+        return batch
+
+    def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
+        """A view of the graphs at `indices`, in that order; nothing is copied."""
+        return replace(self, index=self.numbers(indices))
+
+    def with_encoding(self, kind: EncodingKind, k: int) -> PackedGraphs:
+        """The same graphs with ``random_walk_pe`` or ``laplacian_eigenvector_pe`` of `k` columns on their
+        nodes.
+
+        Computed once for the whole set and kept beside its file; a set in memory keeps it in memory.
+        """
+        from lspe.data.encoded import encoding_column
+
+        name, column = encoding_column(self, kind, k)
+        return replace(self, node={**self.node, name: column}, encodings=(*self.encodings, (kind, k)))
+
+    def numbers(self, indices: ArrayLike | Tensor | None = None) -> Index:
+        """Where the graphs at `indices` of this view stand in the whole set."""
+        if indices is None:
+            return np.arange(len(self)) if self.index is None else self.index
+        chosen = np.asarray(indices)
+        if chosen.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise IndexError(
+                f"graphs are chosen by a list of integers, not by {chosen.dtype}{list(chosen.shape)}"
+            )
+        if chosen.min() < -len(self) or chosen.max() >= len(self):
+            raise IndexError(f"graphs {chosen.min()} … {chosen.max()} asked of a set of {len(self)}")
+        chosen = chosen.astype(np.int64)
+        return np.where(chosen < 0, chosen + len(self), chosen) if self.index is None else self.index[chosen]
+
+    @property
+    def num_nodes(self) -> Index:
+        """Nodes of each graph in this view."""
+        return np.diff(self.node_ptr)[self.numbers()]
+
+    @property
+    def num_edges(self) -> Index:
+        """Directed edges of each graph in this view."""
+        return np.diff(self.edge_ptr)[self.numbers()]
+
+    @property
+    def y(self) -> Array:
+        """The targets of this view, one row a graph."""
+        return self.column("y")
+
+    def column(self, name: str) -> Array:
+        """A graph column of this view, one row a graph."""
+        if name not in self.graph:
+            raise DataError(
+                f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}"
+            )
+        return self.graph[name][self.numbers()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
+        return _reopen, (self.path, self.encodings, self.index)
+
+    def _fields(self) -> Iterator[tuple[str, Level, Array]]:
+        """Every attribute of a ``Data`` with its level and column, in PyG's order; edge_index has no
+        column.
+        """
+        by_name: dict[str, tuple[Level, Array]] = {"edge_index": ("edge", self.source)}
+        for level in _LEVELS:
+            by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
+        usual = [name for name in _USUAL_ORDER if name in by_name]
+        for name in usual + [name for name in by_name if name not in usual]:
+            yield name, *by_name[name]
+
+
+class PackedWriter:
+    """Write a set of any size, a part at a time, each part a :class:`PackedGraphs` in memory.
+
+    >>> with PackedWriter(path) as writer:
+    ...     for part in parts:
+    ...         writer.append(part)
+    ...     writer.finish({"name": "molpcba"})
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, index_dtype: type[np.unsignedinteger[Any]] = np.uint32
+    ) -> None:
+        self.index_dtype = index_dtype
+        self._arrays = ArrayWriter(path)
+
+    def __enter__(self) -> PackedWriter:
+        self._arrays.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._arrays.__exit__(kind, error, trace)
+
+    def append(self, part: PackedGraphs) -> None:
+        """Add the graphs of `part` (all of them, whatever its view) behind those already written."""
+        if part.index is not None:
+            raise DataError("only whole sets can be written, not a selection of one")
+        num_nodes = np.diff(part.node_ptr)
+        limit = int(np.iinfo(self.index_dtype).max)
+        if len(part) and num_nodes.max() > limit:
+            raise DataError(f"graph {int(num_nodes.argmax())} has {num_nodes.max()} nodes, more than {limit}")
+        self._arrays.append("num_nodes", num_nodes.astype(np.int64))
+        self._arrays.append("num_edges", np.diff(part.edge_ptr).astype(np.int64))
+        self._arrays.append("edge/source", part.source.astype(self.index_dtype))
+        self._arrays.append("edge/target", part.target.astype(self.index_dtype))
+        for level in _LEVELS:
+            for name, column in getattr(part, level).items():
+                self._arrays.append(f"{level}/{name}", column)
+
+    def finish(
+        self, meta: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None
+    ) -> None:
+        """Complete the file. `arrays` are kept as they are under their names (the splits, for instance)."""
+        for name, array in (arrays or {}).items():
+            self._arrays.append(name, array)
+        self._arrays.finish(meta or {})
+
+
+def pointers(counts: ArrayLike) -> Index:
+    """``[0, c_0, c_0 + c_1, ...]``: where each graph's rows begin, from the number of rows of each."""
+    counts = np.asarray(counts, dtype=np.int64)
+    ptr = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+def both_directions(
+    num_edges: ArrayLike, edge_index: ArrayLike, *columns: Array
+) -> tuple[Index, Array, tuple[Array, ...]]:
+    """Turn undirected edges, each listed once, into two directed ones: number per graph, edge_index,
+    columns.
+    """
+    source, target = np.asarray(edge_index)
+    doubled = np.stack([np.stack([source, target], 1).reshape(-1), np.stack([target, source], 1).reshape(-1)])
+    return np.asarray(num_edges, dtype=np.int64) * 2, doubled, tuple(np.repeat(c, 2, axis=0) for c in columns)
+
+
+def concatenate(parts: Sequence[PackedGraphs] | Iterable[PackedGraphs]) -> PackedGraphs:
+    """One set in memory out of several with the same columns."""
+    parts = list(parts)
+    if not parts:
+        raise DataError("there is no graph to put together")
+    levels: dict[str, dict[str, Array]] = {
+        level: {
+            name: np.concatenate([getattr(part, level)[name] for part in parts])
+            for name in getattr(parts[0], level)
+        }
+        for level in _LEVELS
+    }
+    return PackedGraphs(
+        pointers(np.concatenate([np.diff(part.node_ptr) for part in parts])),
+        pointers(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
+        np.concatenate([part.source for part in parts]),
+        np.concatenate([part.target for part in parts]),
+        levels["node"],
+        levels["edge"],
+        levels["graph"],
+    )
+
+
+def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: Index | None) -> PackedGraphs:
+    graphs = PackedGraphs.open(path, verify=False)
+    for kind, k in encodings:
+        graphs = graphs.with_encoding(kind, k)
+    return replace(graphs, index=index)
+
+
+def _rows(ptr: Index, number: Index) -> tuple[Index, Index]:
+    """The rows of the graphs `number` one after the other, and where each graph's begin in the result."""
+    start = ptr[number]
+    counts = ptr[number + 1] - start
+    begin = pointers(counts)
+    return np.repeat(start - begin[:-1], counts) + np.arange(begin[-1]), begin
+
+
+def _tensor(values: Array) -> Tensor:
+    """A tensor of its own memory: integers as int64, floating point as float32."""
+    if values.dtype.kind in "iu":
+        return torch.from_numpy(values.astype(np.int64))
+    if values.dtype.kind == "f":
+        return torch.from_numpy(values.astype(np.float32))
+    return torch.from_numpy(values.copy())
+
+
+def _check_columns(
+    node: Mapping[str, Array],
+    edge: Mapping[str, Array],
+    graph: Mapping[str, Array],
+    graphs: int,
+    nodes: int,
+    edges: int,
+) -> None:
+    for level, columns, rows in (("node", node, nodes), ("edge", edge, edges), ("graph", graph, graphs)):
+        for name, column in columns.items():
+            if "index" in name or name in ("batch", "ptr", "num_nodes", "adj", "face", "source", "target"):
+                raise DataError(
+                    f"a column cannot be called {name!r}: PyG gives that name a meaning of its own"
+                )
+            if len(column) != rows:
+                raise DataError(f"{level} column {name!r} has {len(column)} rows for {rows} {level}s")
+            if level != "graph" and column.dtype.kind == "f" and not np.isfinite(column).all():
+                row = int(np.argwhere(~np.isfinite(column))[0, 0])
+                raise DataError(f"{level} column {name!r} has a value that is not a number in row {row}")
