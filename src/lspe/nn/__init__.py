@@ -1,0 +1,39 @@
+"""The layers and networks of the paper."""
+
+from lspe.nn.attention import FullGraphLayer, PairAttention
+from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
+from lspe.nn.gated_gcn import GatedGCN
+from lspe.nn.graphit import GraphiT
+from lspe.nn.losses import positional_loss
+from lspe.nn.network import Network, Output
+from lspe.nn.norm import BatchNorm, center_and_normalize
+from lspe.nn.pna import PNA, PrincipalAggregation, TowerPNA
+from lspe.nn.readout import Head, readout
+from lspe.nn.san import SAN
+from lspe.nn.topology import Topology
+from lspe.nn.wrap import LSPE
+
+__all__ = [
+    "LSPE",
+    "PNA",
+    "SAN",
+    "BatchNorm",
+    "CategoricalEmbedder",
+    "ConstantEmbedder",
+    "ContinuousEmbedder",
+    "Embedder",
+    "FullGraphLayer",
+    "GatedGCN",
+    "GraphiT",
+    "Head",
+    "Network",
+    "OGBEmbedder",
+    "Output",
+    "PairAttention",
+    "PrincipalAggregation",
+    "Topology",
+    "TowerPNA",
+    "center_and_normalize",
+    "positional_loss",
+    "readout",
+]

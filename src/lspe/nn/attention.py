@@ -1,0 +1,153 @@
+"""Attention over all pairs of nodes of a graph, with separate weights for its edges and for the added pairs."""
+
+import math
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lspe.nn.norm import BatchNorm
+from lspe.nn.topology import Topology
+
+SCORE_LIMIT = 5.0
+EPSILON = 1e-6
+
+
+class PairAttention(nn.Module):
+    r"""Multi-head attention over the full graph.
+
+    .. math::
+        \hat x_i = \Big\Vert_{k=1}^H \frac{\sum_{j \ne i} w_{ij}^k v_j^k}{\sum_{j \ne i} w_{ij}^k + \epsilon},
+        \qquad w_{ij}^k = f_{ij} \exp(\mathrm{clamp}(A_{ij}^k, -5, 5)), \qquad
+        A_{ij}^k = \begin{cases}
+            {q_i^k}^T \mathrm{diag}(c_{ij}^k)\, k_j^k / \sqrt{d_k} & ij \in E \\
+            {\bar q_i^k}{}^T \mathrm{diag}(\bar c_{ij}^k)\, \bar k_j^k / \sqrt{d_k} & ij \notin E
+        \end{cases}
+
+    with c = E e and c̄ = Ē e. The pairs that are not edges share one embedding e, so c̄ scales the channels of
+    q̄ and their scores are an ordinary product of matrices over padded graphs; the edges are a sparse part,
+    written over it. Memory is O(B · H · n²), not O(B · n² · d).
+
+    Args:
+        in_dim: width of x: 2d for structure beside positions, else d.
+        dim: d, width of the result, divisible by ``heads``.
+        heads: H.
+
+    Shapes:
+        x ``[N, in_dim]``, e ``[E, d]``, e_added ``[d]`` → ``[N, d]``.
+    """
+
+    def __init__(self, in_dim: int, dim: int, heads: int) -> None:
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"{heads} heads cannot share a width of {dim} evenly")
+        self.heads = heads
+        self.Q = nn.Linear(in_dim, dim, bias=False)
+        self.K = nn.Linear(in_dim, dim, bias=False)
+        self.V = nn.Linear(in_dim, dim, bias=False)
+        self.E = nn.Linear(dim, dim, bias=False)
+        self.Q_added = nn.Linear(in_dim, dim, bias=False)
+        self.K_added = nn.Linear(in_dim, dim, bias=False)
+        self.E_added = nn.Linear(dim, dim, bias=False)
+
+    def forward(
+        self, x: Tensor, e: Tensor, e_added: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor
+    ) -> Tensor:
+        """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
+        w = self._unlisted_weights(x, e_added, graph) * (f_added.unsqueeze(1) if f_added.dim() else f_added)
+        if graph.real is None:
+            w = self._write_listed(w, x, e, graph, graph.edge_index, f_real, added=False)
+        else:
+            for mask, f, added in ((graph.real, f_real, False), (~graph.real, f_added, True)):
+                w = self._write_listed(w, x, e[mask], graph, graph.edge_index[:, mask], f, added)
+        v = self._split_heads(graph.pad(self.V(x)))
+        out = w @ v / (w.sum(-1, keepdim=True) + EPSILON)
+        return graph.unpad(out.transpose(1, 2).flatten(2))
+
+    def _unlisted_weights(self, x: Tensor, e_added: Tensor, graph: Topology) -> Tensor:
+        """``[B, H, n_max, n_max]``: weights of the pairs that share ``e_added``, zero for all others."""
+        q = self._split_heads(graph.pad(self.Q_added(x) * self.E_added(e_added)))
+        k = self._split_heads(graph.pad(self.K_added(x)))
+        return self._weights(q @ k.transpose(-1, -2)) * graph.unlisted_pairs.unsqueeze(1)
+
+    def _write_listed(
+        self, w: Tensor, x: Tensor, e: Tensor, graph: Topology, edge_index: Tensor, f: Tensor, added: bool
+    ) -> Tensor:
+        """Add the weights of listed pairs, each with its own e, to w."""
+        Q, K, E = (self.Q_added, self.K_added, self.E_added) if added else (self.Q, self.K, self.E)
+        source, target = edge_index
+        score = (K(x)[source] * Q(x)[target] * E(e)).unflatten(-1, (self.heads, -1)).sum(-1)
+        where = graph.pair_slot(edge_index)
+        factor = f[where].unsqueeze(-1) if f.dim() else f
+        listed = w.new_zeros(w.size(0), w.size(2), w.size(3), self.heads)
+        listed = listed.index_put(where, self._weights(score) * factor, accumulate=True)
+        return w + listed.permute(0, 3, 1, 2)
+
+    def _weights(self, product: Tensor) -> Tensor:
+        head_dim = self.V.out_features // self.heads
+        return torch.exp((product / math.sqrt(head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """``[B, n, d]`` → ``[B, H, n, d / H]``."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class FullGraphLayer(nn.Module):
+    r"""What SAN and GraphiT have in common; they differ in the factors of the pairs.
+
+    .. math::
+        \bar h_i &= \mathrm{BN}\Big(h_i + O\, \mathrm{Attention}\Big(
+            \begin{bmatrix} h \\ p \end{bmatrix}\Big)_i\Big) \\
+        h_i' &= \mathrm{BN}(\bar h_i + W_2\, \mathrm{ReLU}(W_1 \bar h_i)) \\
+        p_i' &= p_i + \tanh(O_p\, \mathrm{Attention}_p(p)_i)
+
+    Args:
+        dim: d, width of h, p and e.
+        heads: H.
+        lspe: learn positions p beside the structure h.
+        dropout: on the attention's result and inside the feed-forward part.
+        residual: add the input of each stream to its output.
+
+    Shapes:
+        h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same, e unchanged.
+        ``e_added`` ``[d]`` is the embedding that all pairs share which ``edge_index`` does not list.
+    """
+
+    def __init__(
+        self, dim: int, heads: int, *, lspe: bool = False, dropout: float = 0.0, residual: bool = True
+    ) -> None:
+        super().__init__()
+        self.attention_h = PairAttention(2 * dim if lspe else dim, dim, heads)
+        self.O = nn.Linear(dim, dim)
+        self.W1 = nn.Linear(dim, 2 * dim)
+        self.W2 = nn.Linear(2 * dim, dim)
+        self.norm_attention = BatchNorm(dim)
+        self.norm_h = BatchNorm(dim)
+        if lspe:
+            self.attention_p = PairAttention(dim, dim, heads)
+            self.O_p = nn.Linear(dim, dim)
+        self.lspe = lspe
+        self.dropout = dropout
+        self.residual = residual
+
+    @abstractmethod
+    def pair_factors(self, graph: Topology, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Factors of edges and of added pairs, in the dtype and on the device of ``like``."""
+
+    def forward(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, e_added: Tensor
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        f_real, f_added = self.pair_factors(graph, h)
+        node = torch.cat([h, p], dim=-1) if p is not None else h
+        attention = self.attention_h(node, e, e_added, graph, f_real, f_added)
+        attention = self.O(F.dropout(attention, self.dropout, self.training))
+        h_bar = self.norm_attention(h + attention if self.residual else attention)
+        forward = F.dropout(F.relu(self.W1(h_bar)), self.dropout, self.training)
+        forward = self.W2(forward)
+        h_new = self.norm_h(h_bar + forward if self.residual else forward)
+        if p is None:
+            return h_new, None, e
+        attention = self.attention_p(p, e, e_added, graph, f_real, f_added)
+        p_new = torch.tanh(self.O_p(F.dropout(attention, self.dropout, self.training)))
+        return h_new, p + p_new if self.residual else p_new, e

@@ -1,0 +1,78 @@
+"""GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lspe.nn.norm import BatchNorm
+from lspe.nn.topology import Topology
+from lspe.ops import gated_aggregate
+
+
+class GatedGCN(nn.Module):
+    r"""A sparse layer with soft attention gates on its edges.
+
+    .. math::
+        h_i' &= h_i + \mathrm{ReLU}\Big(\mathrm{BN}\Big(A_1 \begin{bmatrix} h_i \\ p_i \end{bmatrix}
+            + \sum_{j} \eta_{ij} \odot A_2 \begin{bmatrix} h_j \\ p_j \end{bmatrix}\Big)\Big) \\
+        e_{ij}' &= e_{ij} + \mathrm{ReLU}(\mathrm{BN}(\hat\eta_{ij})) \\
+        p_i' &= p_i + \tanh\Big(C_1 p_i + \sum_{j} \eta_{ij} \odot C_2 p_j\Big) \\
+        \hat\eta_{ij} &= B_1 h_i + B_2 h_j + B_3 e_{ij}, \qquad
+        \eta_{ij} = \frac{\sigma(\hat\eta_{ij})}{\sum_{j'} \sigma(\hat\eta_{ij'}) + \epsilon}
+
+    Without ``lspe`` there is no position: A1 and A2 see h alone and the third line is left out.
+
+    Args:
+        dim: d, the width of all three streams.
+        lspe: learn positions p beside the structure h.
+        dropout: after the residual, on h, e and p.
+        size_norm: divide the aggregate by √n of the graph before BN. The paper does not mention it; its
+            results were made with it wherever positions are learned.
+        residual: add the input of each stream to its output.
+
+    Shapes:
+        h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same.
+    """
+
+    def __init__(
+        self, dim: int, *, lspe: bool = False, dropout: float = 0.0, size_norm: bool = False, residual: bool = True
+    ) -> None:
+        super().__init__()
+        node_dim = 2 * dim if lspe else dim
+        self.A1 = nn.Linear(node_dim, dim)
+        self.A2 = nn.Linear(node_dim, dim)
+        self.B1 = nn.Linear(dim, dim)
+        self.B2 = nn.Linear(dim, dim)
+        self.B3 = nn.Linear(dim, dim)
+        if lspe:
+            self.C1 = nn.Linear(dim, dim)
+            self.C2 = nn.Linear(dim, dim)
+        self.norm_h = BatchNorm(dim)
+        self.norm_e = BatchNorm(dim)
+        self.lspe = lspe
+        self.dropout = dropout
+        self.size_norm = size_norm
+        self.residual = residual
+
+    def forward(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        node = torch.cat([h, p], dim=-1) if p is not None else h
+        values = [self.A2(node)]
+        if p is not None:
+            values.append(self.C2(p))
+        eta_hat, sums = gated_aggregate(self.B1(h), self.B2(h), self.B3(e), values, graph.edge_index)
+
+        h_new = self.A1(node) + sums[0]
+        if self.size_norm:
+            h_new = graph.size_norm(h_new)
+        h_new = self._finish(F.relu(self.norm_h(h_new)), h)
+        e_new = self._finish(F.relu(self.norm_e(eta_hat)), e)
+        if p is None:
+            return h_new, None, e_new
+        return h_new, self._finish(torch.tanh(self.C1(p) + sums[1]), p), e_new
+
+    def _finish(self, new: Tensor, old: Tensor) -> Tensor:
+        if self.residual:
+            new = old + new
+        return F.dropout(new, self.dropout, self.training)

@@ -1,0 +1,236 @@
+"""PNA and PNA-LSPE, with and without towers (section "PNA-LSPE" of the paper)."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lspe.nn.norm import BatchNorm
+from lspe.nn.topology import Topology
+from lspe.ops import AGGREGATORS, principal_aggregate
+
+SCALERS = ("identity", "amplification", "attenuation")
+ALL_AGGREGATORS = ("mean", "max", "min", "std")
+
+
+class TowerLinear(nn.Module):
+    """T linear maps side by side, each over its own slice: ``[..., T, in]`` → ``[..., T, out]``.
+
+    Starts Xavier-uniform with gain 1/fan-in and zero bias.
+    """
+
+    def __init__(self, towers: int, in_dim: int, out_dim: int) -> None:
+        super().__init__()
+        bound = math.sqrt(6 / (in_dim + out_dim)) / in_dim
+        self.weight = nn.Parameter(torch.empty(towers, out_dim, in_dim).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(towers, out_dim))
+
+
+class PrincipalAggregation(nn.Module):
+    r"""The principal neighbourhood aggregation :math:`U(x_i, \bigoplus_j M(x_i, e_{ij}, x_j))`.
+
+    .. math::
+        \bigoplus = \begin{bmatrix} 1 \\ \log(D+1)/\delta \\ \delta/\log(D+1) \end{bmatrix} \otimes
+            \begin{bmatrix} \mu \\ \max \\ \min \\ \sigma \end{bmatrix}
+
+    M and U are linear. D is the in-degree, δ the mean of log(D+1) over the training set. With T towers input and
+    output are cut into T contiguous blocks, each with its own M and U; every tower sees the whole of e.
+
+    M is applied per node before the gather; U before the scalers, which are one number a node.
+
+    Args:
+        in_dim: width of x, divisible by ``towers``.
+        out_dim: width of the result, divisible by ``towers``.
+        edge_dim: width of e.
+        delta: δ.
+        towers: T.
+        aggregators: out of mean, sum, max, min, std.
+        scalers: out of identity, amplification, attenuation.
+
+    Shapes:
+        x ``[N, in_dim]``, e ``[E, edge_dim]`` → ``[N, out_dim]``.
+    """
+
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        edge_dim: int,
+        *,
+        delta: float,
+        towers: int = 1,
+        aggregators: Sequence[str] = ALL_AGGREGATORS,
+        scalers: Sequence[str] = SCALERS,
+    ) -> None:
+        super().__init__()
+        if in_dim % towers or out_dim % towers:
+            raise ValueError(f"{towers} towers cannot share {in_dim} inputs and {out_dim} outputs evenly")
+        if unknown := [name for name in aggregators if name not in AGGREGATORS]:
+            raise ValueError(f"unknown aggregator {unknown[0]!r}: choose among {', '.join(AGGREGATORS)}")
+        if unknown := [name for name in scalers if name not in SCALERS]:
+            raise ValueError(f"unknown scaler {unknown[0]!r}: choose among {', '.join(SCALERS)}")
+        if not delta > 0:
+            raise ValueError(f"delta is the mean of log(in-degree + 1) over the training set: {delta} is not positive")
+        self.towers = towers
+        self.tower_in = in_dim // towers
+        self.tower_out = out_dim // towers
+        self.delta = delta
+        self.aggregators = tuple(aggregators)
+        self.scalers = tuple(scalers)
+        width = len(self.aggregators) * len(self.scalers) * self.tower_out
+        self.message = TowerLinear(towers, 2 * self.tower_in + edge_dim, self.tower_out)
+        self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
+
+    def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
+        towers = x.view(-1, self.towers, self.tower_in)
+        to_source, to_target, to_edge = self.message.weight.split(
+            [self.tower_in, self.tower_in, e.size(-1)], dim=-1
+        )
+        aggregated = principal_aggregate(
+            _per_tower(towers, to_target).flatten(1) + self.message.bias.flatten(),
+            _per_tower(towers, to_source).flatten(1),
+            e @ to_edge.flatten(0, 1).T,
+            graph.edge_index,
+            graph.in_degree,
+            self.aggregators,
+        )
+        return self._update(towers, aggregated, graph).flatten(1)
+
+    def _update(self, towers: Tensor, aggregated: Tensor, graph: Topology) -> Tensor:
+        """U of ``[N, T, in]`` and the aggregates ``[N, A, T · out]`` → ``[N, T, out]``."""
+        of_self, of_aggregate = self.update.weight.split(
+            [self.tower_in, self.update.weight.size(-1) - self.tower_in], dim=-1
+        )
+        # of the aggregate's columns the scaler varies slowest, the channel fastest
+        of_aggregate = of_aggregate.unflatten(-1, (len(self.scalers), -1))
+        flat = aggregated.unflatten(-1, (self.towers, self.tower_out)).transpose(1, 2).flatten(2)
+        out = _per_tower(towers, of_self) + self.update.bias
+        for number, scaler in enumerate(self.scalers):
+            scaled = _per_tower(flat, of_aggregate[:, :, number])
+            out = out + self._scale(scaled, scaler, graph)
+        return out
+
+    def _scale(self, x: Tensor, scaler: str, graph: Topology) -> Tensor:
+        if scaler == "identity":
+            return x
+        log_degree = torch.log1p(graph.in_degree.to(x.dtype)).view(-1, 1, 1)
+        if scaler == "amplification":
+            return x * (log_degree / self.delta)
+        # a node without in-edges has nothing to attenuate: its aggregate is zero
+        return x * torch.where(log_degree > 0, self.delta / log_degree.clamp(min=math.log(2)), log_degree)
+
+
+def _per_tower(x: Tensor, weight: Tensor) -> Tensor:
+    """``[N, T, in]`` by ``[T, out, in]`` → ``[N, T, out]``."""
+    return torch.bmm(x.transpose(0, 1), weight.transpose(1, 2)).transpose(0, 1)
+
+
+class PNA(nn.Module):
+    r"""The layer without towers.
+
+    .. math::
+        h_i' &= h_i + \mathrm{ReLU}\Big(\mathrm{BN}\Big(U_h\Big(\begin{bmatrix} h_i \\ p_i \end{bmatrix},
+            \bigoplus_j M_h\Big(\begin{bmatrix} h_i \\ p_i \end{bmatrix}, e_{ij}^0,
+            \begin{bmatrix} h_j \\ p_j \end{bmatrix}\Big)\Big)\Big)\Big) \\
+        p_i' &= p_i + \tanh\Big(U_p\Big(p_i, \bigoplus_j M_p(p_i, e_{ij}^0, p_j)\Big)\Big)
+
+    Dropout is applied to the layer's input, and the residual starts from there.
+
+    Args:
+        dim: d, width of h and p.
+        edge_dim: width of e, which stays :math:`e^0` in all layers.
+        delta: mean of log(in-degree + 1) over the training set.
+        lspe: learn positions p beside the structure h.
+        dropout: on the input.
+        size_norm: divide by √n of the graph before BN.
+        residual: add the (dropped) input of each stream to its output.
+        towers, aggregators, scalers: see :class:`PrincipalAggregation`.
+
+    Shapes:
+        h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, edge_dim]`` → the same, e unchanged.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        edge_dim: int,
+        *,
+        delta: float,
+        lspe: bool = False,
+        dropout: float = 0.0,
+        size_norm: bool = True,
+        residual: bool = True,
+        towers: int = 1,
+        aggregators: Sequence[str] = ALL_AGGREGATORS,
+        scalers: Sequence[str] = SCALERS,
+    ) -> None:
+        super().__init__()
+
+        def aggregation(in_dim: int) -> PrincipalAggregation:
+            return PrincipalAggregation(
+                in_dim, dim, edge_dim, delta=delta, towers=towers, aggregators=aggregators, scalers=scalers
+            )
+
+        self.aggregate_h = aggregation(2 * dim if lspe else dim)
+        if lspe:
+            self.aggregate_p = aggregation(dim)
+        self.norm_h = BatchNorm(dim)
+        self.lspe = lspe
+        self.dropout = dropout
+        self.size_norm = size_norm
+        self.residual = residual
+
+    def forward(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        h = F.dropout(h, self.dropout, self.training)
+        p = F.dropout(p, self.dropout, self.training) if p is not None else None
+        h_new = self._finish(F.relu(self._normalized_structure(h, p, e, graph)), h)
+        if p is None:
+            return h_new, None, e
+        return h_new, self._finish(torch.tanh(self.aggregate_p(p, e, graph)), p), e
+
+    def _normalized_structure(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> Tensor:
+        h_new = self.aggregate_h(torch.cat([h, p], dim=-1) if p is not None else h, e, graph)
+        return self.norm_h(graph.size_norm(h_new) if self.size_norm else h_new)
+
+    def _finish(self, new: Tensor, old: Tensor) -> Tensor:
+        return old + new if self.residual else new
+
+
+class TowerPNA(PNA):
+    r"""The layer with T towers and a mixing map W behind them.
+
+    .. math::
+        h_i' &= h_i + \mathrm{LReLU}(W_h\, \mathrm{BN}(\textstyle\big\Vert_t\, U_h^t \dots)) \\
+        p_i' &= p_i + \tanh(W_p\, \textstyle\big\Vert_t\, U_p^t \dots)
+
+    [h, p] is concatenated once and cut into T contiguous blocks: the first towers see only h, the last only p.
+    Dropout is applied before the mixing maps. Arguments and shapes as :class:`PNA`; T divides d.
+    """
+
+    def __init__(self, dim: int, edge_dim: int, *, towers: int, lspe: bool = False, **options: Any) -> None:
+        super().__init__(dim, edge_dim, towers=towers, lspe=lspe, **options)
+        self.mix_h = _mixing(dim)
+        if lspe:
+            self.mix_p = _mixing(dim)
+
+    def forward(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        h_new = F.dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
+        h_new = self._finish(F.leaky_relu(self.mix_h(h_new)), h)
+        if p is None:
+            return h_new, None, e
+        p_new = F.dropout(self.aggregate_p(p, e, graph), self.dropout, self.training)
+        return h_new, self._finish(torch.tanh(self.mix_p(p_new)), p), e
+
+
+def _mixing(dim: int) -> nn.Linear:
+    linear = nn.Linear(dim, dim)
+    nn.init.xavier_uniform_(linear.weight, gain=1 / dim)
+    nn.init.zeros_(linear.bias)
+    return linear

@@ -1,0 +1,43 @@
+"""From nodes to graphs, and from a graph's vector to its prediction."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lspe.nn.topology import Topology
+from lspe.ops import scatter_max, scatter_sum
+
+Readout = Literal["mean", "sum", "max", "none"]
+
+
+def readout(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
+    """``[N, d]`` → ``[B, d]``; ``none`` leaves the nodes as they are, for node-level tasks."""
+    if kind == "none":
+        return h
+    if kind == "max":
+        return scatter_max(h, graph.batch, graph.num_graphs)
+    total = scatter_sum(h, graph.batch, graph.num_graphs)
+    if kind == "sum":
+        return total
+    return total / graph.graph_sizes.clamp(min=1).unsqueeze(-1).to(h.dtype)
+
+
+class Head(nn.Module):
+    """An MLP that halves the width twice: d → d//2 → d//4 → ``outputs``, with ReLU, ``[..., d]`` → ``[..., outputs]``.
+
+    ``dropout`` is applied before each hidden layer.
+    """
+
+    def __init__(self, dim: int, outputs: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        widths = [dim, dim // 2, dim // 4]
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.out = nn.Linear(widths[-1], outputs)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        for linear in self.hidden:
+            x = torch.relu(linear(F.dropout(x, self.dropout, self.training)))
+        return self.out(x)  # type: ignore[no-any-return]

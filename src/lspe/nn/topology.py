@@ -1,0 +1,143 @@
+"""The edges of a batch of graphs, and what the layers derive from them once per forward pass."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lspe.encodings import diffusion_kernel
+
+
+class Topology:
+    r"""Who is joined to whom in a batch of graphs.
+
+    Layers take a ``Topology`` instead of bare indices, so that degrees, graph sizes, the padded layout of
+    full attention and the diffusion kernel are computed once for all layers.
+
+    Args:
+        edge_index: ``[2, E]``; a message goes from the source ``edge_index[0]`` to the target ``edge_index[1]``.
+        num_nodes: N, the number of nodes of all graphs together.
+        batch: ``[N]``, ascending: the graph of each node. Without it all nodes are one graph.
+        num_graphs: B; needed only where graphs at the end of the batch have no node.
+        real: ``[E]`` bool. ``False`` marks a listed pair that is *not* an edge of the graph: full attention
+            treats it as an added edge with an embedding of its own; nothing else sees it. Without it all are real.
+        kernel: ``[B, n_max, n_max]``; GraphiT's kernel where it was computed before.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        batch: Tensor | None = None,
+        *,
+        num_graphs: int | None = None,
+        real: Tensor | None = None,
+        kernel: Tensor | None = None,
+    ) -> None:
+        self.edge_index = edge_index
+        self.num_nodes = num_nodes
+        self.batch = edge_index.new_zeros(num_nodes) if batch is None else batch
+        if num_graphs is None:
+            num_graphs = int(self.batch[-1]) + 1 if num_nodes else 0
+        self.num_graphs = num_graphs
+        self.real = real
+        self._kernel = kernel
+        self._kernels: dict[tuple[float, int, torch.dtype], Tensor] = {}
+
+    @classmethod
+    def of(cls, data: Data) -> Topology:
+        """The topology of a PyG ``Data`` or ``Batch``; a ``real_edge`` attribute becomes ``real``."""
+        num_graphs = getattr(data, "num_graphs", None)
+        return cls(
+            data.edge_index,
+            int(data.num_nodes),
+            getattr(data, "batch", None),
+            num_graphs=num_graphs,
+            real=getattr(data, "real_edge", None),
+        )
+
+    @property
+    def source(self) -> Tensor:
+        """``[E]``, j of the edge j → i."""
+        return self.edge_index[0]
+
+    @property
+    def target(self) -> Tensor:
+        """``[E]``, i of the edge j → i."""
+        return self.edge_index[1]
+
+    @cached_property
+    def real_edge_index(self) -> Tensor:
+        """``[2, E']``: the edges of the original graph only."""
+        return self.edge_index if self.real is None else self.edge_index[:, self.real]
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        """``[N]``: number of edges that end in a node."""
+        return torch.bincount(self.target, minlength=self.num_nodes)
+
+    @cached_property
+    def graph_sizes(self) -> Tensor:
+        """``[B]``: number of nodes of each graph."""
+        return torch.bincount(self.batch, minlength=self.num_graphs)
+
+    @cached_property
+    def _inverse_sqrt_size(self) -> Tensor:
+        return self.graph_sizes.double().rsqrt()[self.batch].unsqueeze(-1)
+
+    def size_norm(self, x: Tensor) -> Tensor:
+        r"""Divide each node's row by :math:`\sqrt{n}` of its graph."""
+        return x * self._inverse_sqrt_size.to(x.dtype)
+
+    @cached_property
+    def max_nodes(self) -> int:
+        return int(self.graph_sizes.max()) if self.num_graphs else 0
+
+    @cached_property
+    def position_in_graph(self) -> Tensor:
+        """``[N]``: the number of a node inside its graph."""
+        first = torch.cumsum(self.graph_sizes, 0) - self.graph_sizes
+        return torch.arange(self.num_nodes, device=self.batch.device) - first[self.batch]
+
+    @cached_property
+    def slot(self) -> Tensor:
+        """``[N]``: row of a node in the padded layout ``[B · n_max]``."""
+        return self.batch * self.max_nodes + self.position_in_graph
+
+    def pad(self, x: Tensor) -> Tensor:
+        """``[N, ...]`` → ``[B, n_max, ...]``, zeros in the empty places."""
+        rows = self.num_graphs * self.max_nodes
+        padded = x.new_zeros(rows, *x.shape[1:]).index_copy(0, self.slot, x)
+        return padded.view(self.num_graphs, self.max_nodes, *x.shape[1:])
+
+    def unpad(self, x: Tensor) -> Tensor:
+        """``[B, n_max, ...]`` → ``[N, ...]``."""
+        return x.flatten(0, 1).index_select(0, self.slot)
+
+    def pair_slot(self, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Graph, target and source number of each pair, to index ``[B, n_max (target), n_max (source)]``."""
+        source, target = edge_index
+        return self.batch[target], self.position_in_graph[target], self.position_in_graph[source]
+
+    @cached_property
+    def unlisted_pairs(self) -> Tensor:
+        """``[B, n_max, n_max]`` bool: two different nodes of one graph that ``edge_index`` does not join."""
+        filled = torch.arange(self.max_nodes, device=self.batch.device) < self.graph_sizes.unsqueeze(-1)
+        pairs = filled.unsqueeze(2) & filled.unsqueeze(1)
+        pairs.diagonal(dim1=1, dim2=2).fill_(False)
+        pairs[self.pair_slot(self.edge_index)] = False
+        return pairs
+
+    def diffusion_kernel(self, beta: float, steps: int, dtype: torch.dtype) -> Tensor:
+        r"""``[B, n_max, n_max]``: :math:`(I - \beta L)^{steps}` of the original graph, computed once."""
+        if self._kernel is not None:
+            return self._kernel.to(dtype)
+        key = (beta, steps, dtype)
+        if key not in self._kernels:
+            self._kernels[key] = diffusion_kernel(
+                self.real_edge_index, self.num_nodes, beta=beta, steps=steps, batch=self.batch, dtype=dtype
+            )
+        return self._kernels[key]

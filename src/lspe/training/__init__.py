@@ -1,0 +1,1 @@
+"""From a preset and a data set to a run folder."""
