@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-
 Model = TypeVar("Model", bound=BaseModel)
 
 

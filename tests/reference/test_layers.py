@@ -4,18 +4,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
-from lspe.nn import PNA, SAN, GatedGCN, GraphiT, Topology, TowerPNA
 from tests.reference.release import (
     Case,
+    SlippedPNA,
     assert_buffers,
     assert_close,
     assert_gradients,
     files,
     folder,
     load_weights,
+    topology,
 )
+from torch import nn
+
+from lspe.nn import PNA, SAN, GatedGCN, GraphiT, TowerPNA
 
 TOLERANCE = 1e-10
 FILES = files("layer_*.npz")
@@ -23,7 +25,7 @@ FILES = files("layer_*.npz")
 pytestmark = pytest.mark.skipif(folder() is None, reason="set LSPE_REFVECTORS to the folder of reference vectors")
 
 
-def build_layer(case: Case) -> nn.Module:
+def build_layer(case: Case, slip: bool = True) -> nn.Module:
     meta, d = case.meta, case.meta["d"]
     lspe = case.get("in/p") is not None
     kind = meta["layer"].split()[0].removesuffix("_lspe")
@@ -40,26 +42,9 @@ def build_layer(case: Case) -> nn.Module:
         }
         if "towers" in meta:
             return TowerPNA(d, meta["edge_dim"], towers=meta["towers"], **options)
-        return PNA(d, meta["edge_dim"], **options)
+        return (SlippedPNA if lspe and slip else PNA)(d, meta["edge_dim"], **options)
     layer = {"san": SAN, "graphit": GraphiT}[kind]
     return layer(d, meta["heads"], lspe=lspe, residual=meta["residual"])
-
-
-def build_topology(case: Case) -> Topology:
-    graph = Topology(case.edge_index, len(case["in/batch"]), case["in/batch"], real=case.real)
-    shape = (graph.num_graphs, graph.max_nodes, graph.max_nodes)
-    return Topology(
-        graph.edge_index,
-        graph.num_nodes,
-        graph.batch,
-        real=case.real,
-        kernel=case.kernel(graph.pair_slot(graph.edge_index), shape),
-    )
-
-
-def has_position_slip(case: Case) -> bool:
-    """The release's PNA-LSPE without towers throws its position branch away; ours keeps to the paper."""
-    return case.meta["layer"].startswith("pna_lspe") and "towers" not in case.meta
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
@@ -70,20 +55,16 @@ def test_layer(path: Path, mode: str) -> None:
     load_weights(layer, case)
     layer.train(mode == "train")
     inputs = {key: case[f"in/{key}"].requires_grad_() for key in "hpe" if case.get(f"in/{key}") is not None}
-    arguments = [inputs["h"], inputs.get("p"), inputs["e"], build_topology(case)]
+    arguments = [inputs["h"], inputs.get("p"), inputs["e"], topology(case)]
     if case.real is not None:  # every pair is listed with an embedding of its own: the shared one is not used
         arguments.append(torch.full((case.meta["d"],), 7.0, dtype=torch.float64))
     out = dict(zip("hpe", layer(*arguments), strict=True))
 
-    slip = has_position_slip(case)
-    compared = ["h"] if slip else [key for key in "hpe" if case.get(f"cot/{key}") is not None]
+    compared = [key for key in "hpe" if case.get(f"cot/{key}") is not None]
     for key in compared:
         assert_close(out[key], case[f"{mode}/out/{key}"], TOLERANCE, f"{mode} {key}")
     if mode == "train":
         assert_buffers(layer, case, TOLERANCE)
-    if slip:
-        assert (out["p"] - case[f"{mode}/out/p"]).abs().max() > 1e-3
-        return
     loss = sum((case[f"cot/{key}"] * out[key]).sum() for key in compared)
     loss.backward()
     assert_close(loss, case[f"{mode}/loss"], TOLERANCE, f"{mode} loss")
@@ -92,6 +73,19 @@ def test_layer(path: Path, mode: str) -> None:
         assert expected is not None
         assert_close(tensor.grad, expected, TOLERANCE, f"{mode} gradient of the input {key}")
     assert_gradients(layer, case, mode, TOLERANCE)
+
+
+@pytest.mark.parametrize("path", files("layer_pna_notowers_lspe*.npz"), ids=lambda path: path.stem)
+def test_our_pna_without_towers_learns_positions(path: Path) -> None:
+    """Ours keeps to the paper: the same structure as the release, positions from the position branch."""
+    case = Case(path)
+    layer = build_layer(case, slip=False).double().eval()
+    load_weights(layer, case)
+    h, p, _ = layer(case["in/h"], case["in/p"], case["in/e"], topology(case))
+    assert_close(h, case["eval/out/h"], TOLERANCE, "h")
+    assert (p - case["eval/out/p"]).abs().max() > 1e-3
+    p.sum().backward()
+    assert layer.aggregate_p.update.weight.grad.abs().max() > 0
 
 
 def test_files_are_there() -> None:

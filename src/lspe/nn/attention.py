@@ -36,6 +36,7 @@ class PairAttention(nn.Module):
 
     Shapes:
         x ``[N, in_dim]``, e ``[E, d]``, e_added ``[d]`` → ``[N, d]``.
+
     """
 
     def __init__(self, in_dim: int, dim: int, heads: int) -> None:
@@ -112,6 +113,7 @@ class FullGraphLayer(nn.Module):
     Shapes:
         h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same, e unchanged.
         ``e_added`` ``[d]`` is the embedding that all pairs share which ``edge_index`` does not list.
+
     """
 
     def __init__(

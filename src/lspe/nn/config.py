@@ -60,9 +60,7 @@ class NoFeatures(Strict):
         return ConstantEmbedder(dim, edge_dim)
 
 
-Features = Annotated[
-    CategoricalFeatures | OGBFeatures | ContinuousFeatures | NoFeatures, Field(discriminator="kind")
-]
+Features = Annotated[CategoricalFeatures | OGBFeatures | ContinuousFeatures | NoFeatures, Field(discriminator="kind")]
 
 
 class _NetworkConfig(Strict):
@@ -137,9 +135,7 @@ class PNAConfig(_NetworkConfig):
         }
         if self.towers is None:
             return [PNA(self.hidden_dim, self.edge_dim, **options) for _ in range(self.layers)]  # type: ignore[arg-type]
-        return [
-            TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)
-        ]
+        return [TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)]
 
 
 class SANConfig(_NetworkConfig):
@@ -167,9 +163,7 @@ class GraphiTConfig(_NetworkConfig):
         ]
 
 
-ModelConfig = Annotated[
-    GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, Field(discriminator="name")
-]
+ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, Field(discriminator="name")]
 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:

@@ -73,6 +73,7 @@ class OGBEmbedder(Embedder):
     Args:
         chirality_tags: entries of the chirality column: 4 in the tables of 2021, with which the paper counted
             its parameters, 5 in today's.
+
     """
 
     def __init__(self, dim: int, edge_dim: int, *, chirality_tags: int = 5) -> None:

@@ -32,10 +32,17 @@ class GatedGCN(nn.Module):
 
     Shapes:
         h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same.
+
     """
 
     def __init__(
-        self, dim: int, *, lspe: bool = False, dropout: float = 0.0, size_norm: bool = False, residual: bool = True
+        self,
+        dim: int,
+        *,
+        lspe: bool = False,
+        dropout: float = 0.0,
+        size_norm: bool = False,
+        residual: bool = True,
     ) -> None:
         super().__init__()
         node_dim = 2 * dim if lspe else dim
@@ -54,9 +61,7 @@ class GatedGCN(nn.Module):
         self.size_norm = size_norm
         self.residual = residual
 
-    def forward(
-        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
+    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         node = torch.cat([h, p], dim=-1) if p is not None else h
         values = [self.A2(node)]
         if p is not None:

@@ -17,6 +17,7 @@ class GraphiT(FullGraphLayer):
         beta: β, how much diffuses in a step.
         steps: the exponent, p in the paper.
         others: as :class:`~lspe.nn.attention.FullGraphLayer`.
+
     """
 
     def __init__(

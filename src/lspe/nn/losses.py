@@ -9,7 +9,13 @@ Scaling = Literal["paper", "released"]
 
 
 def positional_loss(
-    p: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int, *, weight: float, scaling: Scaling = "paper"
+    p: Tensor,
+    edge_index: Tensor,
+    batch: Tensor,
+    num_graphs: int,
+    *,
+    weight: float,
+    scaling: Scaling = "paper",
 ) -> Tensor:
     r"""Laplacian eigenvector loss of the final positions.
 
@@ -31,6 +37,7 @@ def positional_loss(
 
     Returns:
         A scalar.
+
     """
     if scaling not in get_args(Scaling):
         raise ValueError(f"scaling {scaling!r}: choose 'paper' or 'released'")

@@ -60,6 +60,7 @@ class Network(nn.Module):
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.
+
     """
 
     def __init__(

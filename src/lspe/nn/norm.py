@@ -30,6 +30,7 @@ def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float =
         batch: ``[N]``, the graph of each node.
         num_graphs: B.
         eps: under the root, so that value and gradient stay finite.
+
     """
     zeros = p.new_zeros(num_graphs, p.size(1))
     count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(-1).to(p.dtype)

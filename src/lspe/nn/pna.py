@@ -52,6 +52,7 @@ class PrincipalAggregation(nn.Module):
 
     Shapes:
         x ``[N, in_dim]``, e ``[E, edge_dim]`` → ``[N, out_dim]``.
+
     """
 
     def __init__(
@@ -86,9 +87,7 @@ class PrincipalAggregation(nn.Module):
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
         towers = x.view(-1, self.towers, self.tower_in)
-        to_source, to_target, to_edge = self.message.weight.split(
-            [self.tower_in, self.tower_in, e.size(-1)], dim=-1
-        )
+        to_source, to_target, to_edge = self.message.weight.split([self.tower_in, self.tower_in, e.size(-1)], dim=-1)
         aggregated = principal_aggregate(
             _per_tower(towers, to_target).flatten(1) + self.message.bias.flatten(),
             _per_tower(towers, to_source).flatten(1),
@@ -151,6 +150,7 @@ class PNA(nn.Module):
 
     Shapes:
         h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, edge_dim]`` → the same, e unchanged.
+
     """
 
     def __init__(
@@ -183,9 +183,7 @@ class PNA(nn.Module):
         self.size_norm = size_norm
         self.residual = residual
 
-    def forward(
-        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
+    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         h = F.dropout(h, self.dropout, self.training)
         p = F.dropout(p, self.dropout, self.training) if p is not None else None
         h_new = self._finish(F.relu(self._normalized_structure(h, p, e, graph)), h)
@@ -218,9 +216,7 @@ class TowerPNA(PNA):
         if lspe:
             self.mix_p = _mixing(dim)
 
-    def forward(
-        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
+    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         h_new = F.dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
         h_new = self._finish(F.leaky_relu(self.mix_h(h_new)), h)
         if p is None:

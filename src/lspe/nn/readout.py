@@ -1,5 +1,6 @@
 """From nodes to graphs, and from a graph's vector to its prediction."""
 
+import itertools
 from typing import Literal
 
 import torch
@@ -33,7 +34,7 @@ class Head(nn.Module):
     def __init__(self, dim: int, outputs: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         widths = [dim, dim // 2, dim // 4]
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.out = nn.Linear(widths[-1], outputs)
         self.dropout = dropout
 

@@ -17,6 +17,7 @@ class SAN(FullGraphLayer):
     Args:
         gamma: γ, ``[1]``; a parameter of its own, starting at 0.1, where it is left out.
         others: as :class:`~lspe.nn.attention.FullGraphLayer`.
+
     """
 
     def __init__(

@@ -25,6 +25,7 @@ class Topology:
         real: ``[E]`` bool. ``False`` marks a listed pair that is *not* an edge of the graph: full attention
             treats it as an added edge with an embedding of its own; nothing else sees it. Without it all are real.
         kernel: ``[B, n_max, n_max]``; GraphiT's kernel where it was computed before.
+
     """
 
     def __init__(

@@ -34,6 +34,7 @@ class LSPE(nn.Module):
     Example:
         >>> from torch_geometric.nn import GATv2Conv
         >>> layer = LSPE(GATv2Conv(128, 64, edge_dim=64), GATv2Conv(64, 64, edge_dim=64), dim=64)
+
     """
 
     def __init__(
@@ -58,9 +59,7 @@ class LSPE(nn.Module):
         self.residual = residual
         self.lspe = True
 
-    def forward(
-        self, h: Tensor, p: Tensor, e: Tensor | None, graph: Topology
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+    def forward(self, h: Tensor, p: Tensor, e: Tensor | None, graph: Topology) -> tuple[Tensor, Tensor, Tensor | None]:
         h_new = _apply(self.conv_h, torch.cat([h, p], dim=-1), e if self.edges_to_h else None, graph)
         h_new = self._finish(F.relu(self.norm_h(h_new)), h)
         p_new = self._finish(torch.tanh(_apply(self.conv_p, p, e if self.edges_to_p else None, graph)), p)

@@ -33,6 +33,7 @@ def gated_aggregate(
 
     Returns:
         :math:`\hat\eta` ``[E, d]`` and a sum s ``[N, d]`` for each v.
+
     """
     source, target = edge_index
     logits = at_target[target] + at_source[source] + at_edge

@@ -36,6 +36,7 @@ def principal_aggregate(
 
     Returns:
         ``[N, len(aggregators), d]``.
+
     """
     source, target = edge_index
     rows = at_target.size(0)
