@@ -93,9 +93,7 @@ def open_arrays(path: str | os.PathLike[str], *, verify: bool = True) -> ArrayFi
             )
         header = file.read(header_size) if header_size <= size else b""
     if hashlib.blake2b(header, digest_size=32).digest() != header_digest:
-        raise CorruptFileError(
-            f"{path}: the header does not match its checksum. Delete it and prepare it again."
-        )
+        raise CorruptFileError(f"{path}: the header does not match its checksum. Delete it and prepare it again.")
 
     content = json.loads(header)
     buffer = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
@@ -105,9 +103,7 @@ def open_arrays(path: str | os.PathLike[str], *, verify: bool = True) -> ArrayFi
         start = entry["offset"]
         stop = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         if stop > size:
-            raise CorruptFileError(
-                f"{path} is cut off inside array {name!r}. Delete it and prepare it again."
-            )
+            raise CorruptFileError(f"{path} is cut off inside array {name!r}. Delete it and prepare it again.")
         if verify and digest_of(buffer[start:stop].data) != entry["digest"]:
             raise CorruptFileError(
                 f"{path}: array {name!r} does not match its checksum. Delete the file and prepare it again."
@@ -147,9 +143,7 @@ class ArrayWriter:
 
     def __enter__(self) -> ArrayWriter:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(
-            tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
-        )
+        self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent))
         return self
 
     def __exit__(
@@ -163,9 +157,7 @@ class ArrayWriter:
         """Add rows to array `name`. The first piece fixes its type and the shape of a row."""
         piece = np.ascontiguousarray(piece)
         if piece.dtype.kind not in _KINDS:
-            raise DataError(
-                f"array {name!r} has type {piece.dtype}; only bool, integer and float arrays can be packed"
-            )
+            raise DataError(f"array {name!r} has type {piece.dtype}; only bool, integer and float arrays can be packed")
         column = self._columns.get(name)
         if column is None:
             file = (self._folder / str(len(self._columns))).open("w+b")
@@ -187,9 +179,7 @@ class ArrayWriter:
         complete = self._folder / "complete"
         with complete.open("wb") as out:
             out.write(
-                _PREFIX.pack(
-                    MAGIC, FORMAT_VERSION, len(header), hashlib.blake2b(header, digest_size=32).digest()
-                )
+                _PREFIX.pack(MAGIC, FORMAT_VERSION, len(header), hashlib.blake2b(header, digest_size=32).digest())
             )
             out.write(header)
             for column in self._columns.values():

@@ -30,6 +30,12 @@ class Benchmark:
 _BENCHMARKS = (
     Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP; nothing to download", "nci:load"),
     Benchmark("zinc", "12,000 drug-like molecules, penalised logP", "zinc:load_subset"),
+    Benchmark("zinc-full", "249,456 drug-like molecules, penalised logP", "zinc:load_full"),
+    Benchmark("moltox21", "7,831 molecules, 12 toxicity targets (OGB)", "ogb:load_moltox21"),
+    Benchmark("molpcba", "437,929 molecules, 128 assays (OGB)", "ogb:load_molpcba"),
+    Benchmark("imdb-binary", "1,000 ego networks of actors in 2 classes, 10 folds", "imdb:load_binary"),
+    Benchmark("imdb-multi", "1,500 ego networks of actors in 3 classes, 10 folds", "imdb:load_multi"),
+    Benchmark("cifar10", "60,000 images as graphs of superpixels in 10 classes", "cifar10:load"),
     Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds; nothing to download", "csl:load"),
 )
 
@@ -39,9 +45,7 @@ def available() -> dict[str, Benchmark]:
     return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
-def load(
-    name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None
-) -> GraphData:
+def load(name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None) -> GraphData:
     """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
 
     It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise

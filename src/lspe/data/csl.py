@@ -10,10 +10,11 @@ import numpy as np
 from lspe.data.arrays import Array
 from lspe.data.download import find
 from lspe.data.features import Features
+from lspe.data.flat import both_directions
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, packed_path
-from lspe.data.packed import PackedGraphs, both_directions
-from lspe.data.splits import Splits
+from lspe.data.packed import PackedGraphs
+from lspe.data.splits import Splits, k_folds
 
 NODES = 41
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
@@ -33,9 +34,7 @@ def skip_link_edges(nodes: int, skip: int) -> Array:
 def generate(seed: int = 0) -> tuple[Array, Array]:
     """The edges [150, 2, 82] and classes [150] of randomly renumbered graphs, 15 of each class."""
     generator = np.random.default_rng(seed)
-    edges = [
-        generator.permutation(NODES)[skip_link_edges(NODES, skip)] for skip in SKIPS for _ in range(COPIES)
-    ]
+    edges = [generator.permutation(NODES)[skip_link_edges(NODES, skip)] for skip in SKIPS for _ in range(COPIES)]
     return np.stack(edges), np.repeat(np.arange(len(SKIPS)), COPIES)
 
 
@@ -46,9 +45,7 @@ def build(path: Path, arrays: Path | None, folds: Path | None) -> None:
     else:
         with np.load(arrays) as file:
             edges, y = file["edge_index"].transpose(0, 2, 1), file["y"]
-    num_edges, edge_index, _ = both_directions(
-        np.full(len(y), edges.shape[2]), edges.transpose(1, 0, 2).reshape(2, -1)
-    )
+    num_edges, edge_index, _ = both_directions(np.full(len(y), edges.shape[2]), edges.transpose(1, 0, 2).reshape(2, -1))
     graphs = PackedGraphs.from_arrays(np.full(len(y), NODES), num_edges, edge_index, graph={"y": y})
     about = Description(
         name="csl",
@@ -59,7 +56,7 @@ def build(path: Path, arrays: Path | None, folds: Path | None) -> None:
         source=f"{arrays or 'generated'}; folds {folds or 'generated'}",
         class_names=tuple(f"skip {skip}" for skip in SKIPS),
     )
-    GraphData.write(path, about, [graphs], folds=_read_folds(folds) if folds else _make_folds(y))
+    GraphData.write(path, about, [graphs], folds=_read_folds(folds) if folds else k_folds(len(y), 5, labels=y))
 
 
 def _read_folds(path: Path) -> list[Splits]:
@@ -67,23 +64,6 @@ def _read_folds(path: Path) -> list[Splits]:
     return [
         {name: np.sort(np.asarray(indices)) for name, indices in zip(parts, fold, strict=True)}
         for fold in zip(*parts.values(), strict=True)
-    ]
-
-
-def _make_folds(y: Array, seed: int = 0) -> list[Splits]:
-    """Five folds of 90/30/30, nine/three/three graphs of each class in them, each testing another fifth."""
-    generator = np.random.default_rng(seed)
-    fifth = np.empty(len(y), dtype=np.int64)
-    for one in np.unique(y):
-        members = generator.permutation(np.flatnonzero(y == one))
-        fifth[members] = np.arange(len(members)) % 5
-    return [
-        {
-            "train": np.flatnonzero((fifth != number) & (fifth != (number + 1) % 5)),
-            "val": np.flatnonzero(fifth == (number + 1) % 5),
-            "test": np.flatnonzero(fifth == number),
-        }
-        for number in range(5)
     ]
 
 

@@ -62,9 +62,7 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
         edges = slice(int(graphs.edge_ptr[begin]), int(graphs.edge_ptr[end]))
         first_node = graphs.node_ptr[begin:end] - graphs.node_ptr[begin]
         offset = np.repeat(first_node, np.diff(graphs.edge_ptr[begin : end + 1]))
-        edge_index = torch.from_numpy(
-            np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset])
-        )
+        edge_index = torch.from_numpy(np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset]))
         num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
         batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
         if kind == "rwpe":

@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+OGB_ATOM_TABLE = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+"""Entries of each of OGB's nine atom features: atomic number, chirality, degree, formal charge, hydrogens,
+radical electrons, hybridisation, aromatic, in a ring. The last entry of the first seven stands for anything
+else."""
+OGB_BOND_TABLE = (5, 6, 2)
+"""Entries of each of OGB's three bond features: type, stereo, conjugated."""
+
 FeatureKind = Literal["categorical", "ogb", "continuous", "none"]
 
 

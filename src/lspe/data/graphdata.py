@@ -12,8 +12,9 @@ import numpy as np
 from lspe.data.arrays import open_arrays
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.features import Features
+from lspe.data.flat import Index
 from lspe.data.locations import build_once
-from lspe.data.packed import EncodingKind, Index, PackedGraphs, PackedWriter
+from lspe.data.packed import EncodingKind, PackedGraphs, PackedWriter
 
 Task = Literal["regression", "binary", "multiclass"]
 Splits = dict[str, Index]
@@ -86,9 +87,7 @@ class GraphData(Description):
     def fold(self, number: int) -> GraphData:
         """The same data divided as fold `number` says."""
         if not 0 <= number < len(self.folds):
-            raise DataError(
-                f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}"
-            )
+            raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
     def with_encoding(self, kind: EncodingKind, k: int) -> GraphData:
@@ -100,9 +99,7 @@ class GraphData(Description):
         """Map what :meth:`write` wrote."""
         file = open_arrays(path, verify=verify)
         if "task" not in file.meta:
-            raise CorruptFileError(
-                f"{path} holds no description of its graphs. Delete it and prepare it again."
-            )
+            raise CorruptFileError(f"{path} holds no description of its graphs. Delete it and prepare it again.")
         splits: Splits = {}
         folds: dict[int, Splits] = {}
         for name, indices in file.arrays.items():
@@ -137,9 +134,7 @@ class GraphData(Description):
             divided = {f"split/{name}": indices for name, indices in (splits or {}).items()}
             for number, fold in enumerate(folds):
                 divided |= {f"fold/{number}/{name}": indices for name, indices in fold.items()}
-            writer.finish(
-                about.to_dict(), {name: np.asarray(one, dtype=np.int64) for name, one in divided.items()}
-            )
+            writer.finish(about.to_dict(), {name: np.asarray(one, dtype=np.int64) for name, one in divided.items()})
 
     @staticmethod
     def open_or_build(path: Path, build: Callable[[Path], None]) -> GraphData:

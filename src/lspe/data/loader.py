@@ -62,11 +62,7 @@ class BatchLoader:
     def indices(self) -> Iterator[NDArray[np.int64]]:
         """The graphs of each of this process's batches, as indices into `graphs`."""
         count = len(self.graphs)
-        order = (
-            np.random.default_rng([self.seed, self.epoch]).permutation(count)
-            if self.shuffle
-            else np.arange(count)
-        )
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(count) if self.shuffle else np.arange(count)
         for step in range(len(self)):
             chosen = order[step * self.batch_size : (step + 1) * self.batch_size]
             begin = self.rank * len(chosen) // self.world_size

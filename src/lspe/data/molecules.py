@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from lspe.data.arrays import Array
-from lspe.data.packed import PackedGraphs, both_directions
+from lspe.data.flat import both_directions
+from lspe.data.packed import PackedGraphs
 from lspe.data.smiles import MoleculeArrays
 
 Piece = TypeVar("Piece")

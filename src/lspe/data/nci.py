@@ -100,9 +100,7 @@ def _sa_score() -> ModuleType:
     file = Path(RDConfig.RDContribDir) / "SA_Score" / "sascorer.py"
     spec = importlib.util.spec_from_file_location("sascorer", file)
     if spec is None or spec.loader is None or not file.exists():
-        raise DataError(
-            f"RDKit's SA score is not where it should be ({file}); install RDKit with its Contrib folder"
-        )
+        raise DataError(f"RDKit's SA score is not where it should be ({file}); install RDKit with its Contrib folder")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from lspe.data.arrays import Array, ArrayFile, ArrayWriter, digest_of, open_arrays
 from lspe.data.errors import DataError
+from lspe.data.flat import Index, check_columns, pointers, rows_of
 
-Index = NDArray[np.int64]
 Level = Literal["node", "edge", "graph"]
 EncodingKind = Literal["rwpe", "lappe"]
 
@@ -86,7 +86,7 @@ class PackedGraphs:
         counts = np.asarray(num_nodes, dtype=np.int64)
         node_ptr, edge_ptr = pointers(counts), pointers(num_edges)
         source, target = np.asarray(edge_index).reshape(2, -1)
-        _check_columns(node, edge, graph, len(counts), int(node_ptr[-1]), int(edge_ptr[-1]))
+        check_columns(node, edge, graph, len(counts), int(node_ptr[-1]), int(edge_ptr[-1]))
         graph_of_edge = np.repeat(np.arange(len(counts)), np.diff(edge_ptr))
         outside = (np.minimum(source, target) < 0) | (np.maximum(source, target) >= counts[graph_of_edge])
         if outside.any():
@@ -172,8 +172,8 @@ class PackedGraphs:
         work.
         """
         number = self.numbers(indices)
-        nodes, ptr = _rows(self.node_ptr, number)
-        edges, edge_slices = _rows(self.edge_ptr, number)
+        nodes, ptr = rows_of(self.node_ptr, number)
+        edges, edge_slices = rows_of(self.edge_ptr, number)
         count = len(number)
         num_nodes = np.diff(ptr)
         slices = {
@@ -232,9 +232,7 @@ class PackedGraphs:
         if chosen.size == 0:
             return np.empty(0, dtype=np.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise IndexError(
-                f"graphs are chosen by a list of integers, not by {chosen.dtype}{list(chosen.shape)}"
-            )
+            raise IndexError(f"graphs are chosen by a list of integers, not by {chosen.dtype}{list(chosen.shape)}")
         if chosen.min() < -len(self) or chosen.max() >= len(self):
             raise IndexError(f"graphs {chosen.min()} … {chosen.max()} asked of a set of {len(self)}")
         chosen = chosen.astype(np.int64)
@@ -258,9 +256,7 @@ class PackedGraphs:
     def column(self, name: str) -> Array:
         """A graph column of this view, one row a graph."""
         if name not in self.graph:
-            raise DataError(
-                f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}"
-            )
+            raise DataError(f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}")
         return self.graph[name][self.numbers()]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -289,9 +285,7 @@ class PackedWriter:
     ...     writer.finish({"name": "molpcba"})
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, index_dtype: type[np.unsignedinteger[Any]] = np.uint32
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, index_dtype: type[np.unsignedinteger[Any]] = np.uint32) -> None:
         self.index_dtype = index_dtype
         self._arrays = ArrayWriter(path)
 
@@ -320,32 +314,11 @@ class PackedWriter:
             for name, column in getattr(part, level).items():
                 self._arrays.append(f"{level}/{name}", column)
 
-    def finish(
-        self, meta: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None
-    ) -> None:
+    def finish(self, meta: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None) -> None:
         """Complete the file. `arrays` are kept as they are under their names (the splits, for instance)."""
         for name, array in (arrays or {}).items():
             self._arrays.append(name, array)
         self._arrays.finish(meta or {})
-
-
-def pointers(counts: ArrayLike) -> Index:
-    """``[0, c_0, c_0 + c_1, ...]``: where each graph's rows begin, from the number of rows of each."""
-    counts = np.asarray(counts, dtype=np.int64)
-    ptr = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=ptr[1:])
-    return ptr
-
-
-def both_directions(
-    num_edges: ArrayLike, edge_index: ArrayLike, *columns: Array
-) -> tuple[Index, Array, tuple[Array, ...]]:
-    """Turn undirected edges, each listed once, into two directed ones: number per graph, edge_index,
-    columns.
-    """
-    source, target = np.asarray(edge_index)
-    doubled = np.stack([np.stack([source, target], 1).reshape(-1), np.stack([target, source], 1).reshape(-1)])
-    return np.asarray(num_edges, dtype=np.int64) * 2, doubled, tuple(np.repeat(c, 2, axis=0) for c in columns)
 
 
 def concatenate(parts: Sequence[PackedGraphs] | Iterable[PackedGraphs]) -> PackedGraphs:
@@ -355,8 +328,7 @@ def concatenate(parts: Sequence[PackedGraphs] | Iterable[PackedGraphs]) -> Packe
         raise DataError("there is no graph to put together")
     levels: dict[str, dict[str, Array]] = {
         level: {
-            name: np.concatenate([getattr(part, level)[name] for part in parts])
-            for name in getattr(parts[0], level)
+            name: np.concatenate([getattr(part, level)[name] for part in parts]) for name in getattr(parts[0], level)
         }
         for level in _LEVELS
     }
@@ -378,14 +350,6 @@ def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: 
     return replace(graphs, index=index)
 
 
-def _rows(ptr: Index, number: Index) -> tuple[Index, Index]:
-    """The rows of the graphs `number` one after the other, and where each graph's begin in the result."""
-    start = ptr[number]
-    counts = ptr[number + 1] - start
-    begin = pointers(counts)
-    return np.repeat(start - begin[:-1], counts) + np.arange(begin[-1]), begin
-
-
 def _tensor(values: Array) -> Tensor:
     """A tensor of its own memory: integers as int64, floating point as float32."""
     if values.dtype.kind in "iu":
@@ -393,24 +357,3 @@ def _tensor(values: Array) -> Tensor:
     if values.dtype.kind == "f":
         return torch.from_numpy(values.astype(np.float32))
     return torch.from_numpy(values.copy())
-
-
-def _check_columns(
-    node: Mapping[str, Array],
-    edge: Mapping[str, Array],
-    graph: Mapping[str, Array],
-    graphs: int,
-    nodes: int,
-    edges: int,
-) -> None:
-    for level, columns, rows in (("node", node, nodes), ("edge", edge, edges), ("graph", graph, graphs)):
-        for name, column in columns.items():
-            if "index" in name or name in ("batch", "ptr", "num_nodes", "adj", "face", "source", "target"):
-                raise DataError(
-                    f"a column cannot be called {name!r}: PyG gives that name a meaning of its own"
-                )
-            if len(column) != rows:
-                raise DataError(f"{level} column {name!r} has {len(column)} rows for {rows} {level}s")
-            if level != "graph" and column.dtype.kind == "f" and not np.isfinite(column).all():
-                row = int(np.argwhere(~np.isfinite(column))[0, 0])
-                raise DataError(f"{level} column {name!r} has a value that is not a number in row {row}")

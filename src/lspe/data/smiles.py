@@ -21,13 +21,6 @@ from lspe.data.features import Features
 Mol = Any
 Fragments = Literal["keep", "largest", "error"]
 
-OGB_ATOM_TABLE = (119, 5, 12, 12, 10, 6, 6, 2, 2)
-"""Entries of each of OGB's nine atom features: atomic number, chirality, degree, formal charge, hydrogens,
-radical electrons, hybridisation, aromatic, in a ring. The last entry of the first seven stands for anything
-else."""
-OGB_BOND_TABLE = (5, 6, 2)
-"""Entries of each of OGB's three bond features: type, stereo, conjugated."""
-
 _HYBRIDISATION = {
     kind: number
     for number, kind in enumerate(
@@ -72,9 +65,7 @@ def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
         raise DataError("the SMILES is empty")
     first, _, rest = text.partition(" ")
     if rest and not rest.lstrip().startswith("|"):
-        raise DataError(
-            f"{text!r} has something behind the SMILES {first!r}; put names into a column of their own"
-        )
+        raise DataError(f"{text!r} has something behind the SMILES {first!r}; put names into a column of their own")
     with rdBase.BlockLogs():
         mol = Chem.MolFromSmiles(text)
         if mol is None:
@@ -133,9 +124,7 @@ def ogb_arrays(mols: Iterable[Mol]) -> MoleculeArrays:
                 _STEREO.get(bond.GetStereo(), 5),
                 bond.GetIsConjugated(),
             )
-    return _arrays(
-        num_nodes, num_bonds, bonds, np.asarray(atoms).reshape(-1, 9), np.asarray(attributes).reshape(-1, 3)
-    )
+    return _arrays(num_nodes, num_bonds, bonds, np.asarray(atoms).reshape(-1, 9), np.asarray(attributes).reshape(-1, 3))
 
 
 def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
@@ -162,9 +151,7 @@ def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
         if not features.unknown and unknown_bond in orders[len(orders) - mol.GetNumBonds() :]:
             strange.append("a bond that is not single, double or triple")
         if strange:
-            raise DataError(
-                f"{Chem.MolToSmiles(mol)!r} has {', '.join(strange)}, which the vocabulary does not know"
-            )
+            raise DataError(f"{Chem.MolToSmiles(mol)!r} has {', '.join(strange)}, which the vocabulary does not know")
     return _arrays(num_nodes, num_bonds, bonds, np.asarray(atoms), np.asarray(orders))
 
 

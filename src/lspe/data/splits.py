@@ -2,41 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lspe.data.errors import DataError
-from lspe.data.packed import Index
+from lspe.data.flat import Index
 
 Splits = dict[str, Index]
+Fractions = tuple[float, float, float]
 NAMES = ("train", "val", "test")
 
 
-def split_sizes(count: int, fractions: tuple[float, float, float]) -> tuple[int, int, int]:
-    """How many of `count` fall into each part: validation and test are rounded down but never empty."""
+def split_sizes(count: int, fractions: Fractions) -> tuple[int, int, int]:
+    """How many of `count` fall into each part: validation and test are rounded down but not to zero."""
     if min(fractions) < 0 or not np.isclose(sum(fractions), 1):
         raise DataError(f"the parts of a split must add up to 1, not {' + '.join(map(str, fractions))}")
     wanted = sum(fraction > 0 for fraction in fractions)
     if count < wanted:
         raise DataError(f"{count} rows cannot be divided into {wanted} parts")
-    val, test = (max(int(count * fraction), int(fraction > 0)) for fraction in fractions[1:])
+    val, test = (max(int(count * fraction + 1e-9), int(fraction > 0)) for fraction in fractions[1:])
     return count - val - test, val, test
 
 
-def in_order(sizes: tuple[int, int, int]) -> Splits:
-    """The first `sizes[0]` graphs train, the next validate, the rest test."""
-    train, val, test = np.split(np.arange(sum(sizes), dtype=np.int64), np.cumsum(sizes)[:2])
-    return dict(zip(NAMES, (train, val, test), strict=True))
-
-
-def random_split(
-    count: int, fractions: tuple[float, float, float] = (0.8, 0.1, 0.1), *, seed: int = 0
-) -> Splits:
-    """A random division with a fixed seed; each part in ascending order."""
-    order = np.random.default_rng(seed).permutation(count)
-    return {name: np.sort(order[part]) for name, part in in_order(split_sizes(count, fractions)).items()}
+def in_order(sizes: Sequence[int]) -> Splits:
+    """The first ``sizes[0]`` graphs train, the next ``sizes[1]`` validate, the rest test."""
+    parts = np.split(np.arange(sum(sizes), dtype=np.int64), np.cumsum(sizes)[:-1])
+    return dict(zip(NAMES, parts, strict=True))
 
 
 def by_code(codes: ArrayLike) -> Splits:
-    """0 is training, 1 validation, 2 test."""
+    """Divide by a code a graph: 0 is training, 1 validation, 2 test."""
     return {name: np.flatnonzero(np.asarray(codes) == code) for code, name in enumerate(NAMES)}
+
+
+def random_split(
+    count: int, fractions: Fractions = (0.8, 0.1, 0.1), *, seed: int = 0, labels: ArrayLike | None = None
+) -> Splits:
+    """A random division with a fixed seed; with `labels`, each part has the classes in the same
+    proportions.
+    """
+    order = _shuffled(count, seed, labels)
+    return {name: np.sort(order[part]) for name, part in in_order(split_sizes(count, fractions)).items()}
+
+
+def hold_out(indices: Index, labels: ArrayLike, parts: int, *, seed: int = 0) -> tuple[Index, Index]:
+    """Divide `indices` into the rest and one of `parts` equal parts, classes in the same proportions in
+    both.
+    """
+    order = _shuffled(len(indices), seed, np.asarray(labels)[indices])
+    rest = len(indices) - len(indices) // parts
+    return np.sort(indices[order[:rest]]), np.sort(indices[order[rest:]])
+
+
+def k_folds(count: int, folds: int, *, seed: int = 0, labels: ArrayLike | None = None) -> list[Splits]:
+    """Each fold tests another part and validates on the next one; with `labels`, stratified by them."""
+    if not 3 <= folds <= count:
+        raise DataError(f"{count} rows cannot be divided into {folds} folds: use at least 3, at most one a row")
+    number = np.empty(count, dtype=np.int64)
+    order = np.random.default_rng(seed).permutation(count)
+    if labels is not None:
+        order = order[np.argsort(np.asarray(labels)[order], kind="stable")]
+    number[order] = np.arange(count) % folds
+    return [
+        {
+            "train": np.flatnonzero((number != fold) & (number != (fold + 1) % folds)),
+            "val": np.flatnonzero(number == (fold + 1) % folds),
+            "test": np.flatnonzero(number == fold),
+        }
+        for fold in range(folds)
+    ]
+
+
+def check_partition(splits: Splits, count: int, what: str) -> None:
+    """Every one of `count` graphs must be in exactly one part."""
+    everything = np.concatenate(list(splits.values()))
+    if len(everything) != count or not np.array_equal(np.sort(everything), np.arange(count)):
+        sizes = ", ".join(f"{name} {len(part)}" for name, part in splits.items())
+        raise DataError(f"{what}: the parts ({sizes}) do not hold each of the {count} graphs exactly once")
+
+
+def _shuffled(count: int, seed: int, labels: ArrayLike | None) -> Index:
+    """A random order; with `labels`, one in which every stretch has the classes in about their proportions.
+
+    The i-th of the n members of a class (in random order) is placed at (i + ½) / n of the whole.
+    """
+    order = np.random.default_rng(seed).permutation(count)
+    if labels is None:
+        return order
+    _, label, size = np.unique(np.asarray(labels)[order], return_inverse=True, return_counts=True)
+    by_label = np.argsort(label, kind="stable")
+    rank = np.empty(count)
+    rank[by_label] = np.arange(count) - np.repeat(np.cumsum(size) - size, size)
+    return order[np.argsort((rank + 0.5) / size[label], kind="stable")]
