@@ -1,0 +1,21 @@
+"""Positional encodings: what a node's position is before learning.
+
+Each takes one graph or a whole batch of graphs in one call, from a single node to ten thousand and more.
+"""
+
+from lspe.encodings.diffusion import diffusion_kernel
+from lspe.encodings.distinct import uniqueness
+from lspe.encodings.laplacian import LaplacianEigen, laplacian_encoding, random_signs
+from lspe.encodings.random_walk import random_walk_encoding
+from lspe.encodings.transforms import LaplacianEncoding, RandomWalkEncoding
+
+__all__ = [
+    "LaplacianEigen",
+    "LaplacianEncoding",
+    "RandomWalkEncoding",
+    "diffusion_kernel",
+    "laplacian_encoding",
+    "random_signs",
+    "random_walk_encoding",
+    "uniqueness",
+]

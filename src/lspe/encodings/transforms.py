@@ -1,0 +1,89 @@
+"""The encodings as transforms of PyTorch Geometric."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from lspe.encodings.graphs import check_count
+from lspe.encodings.laplacian import laplacian_encoding
+from lspe.encodings.random_walk import random_walk_encoding
+
+
+class RandomWalkEncoding(BaseTransform):
+    r"""Adds :func:`random_walk_encoding` to a graph or to a whole batch of graphs; in place of PyG's
+    :class:`~torch_geometric.transforms.AddRandomWalkPE`.
+
+    Weights are taken from ``edge_weight`` where the graph has it.
+
+    Args:
+        k: Number of steps.
+        attr_name: The attribute to store the encoding in, shape :math:`[N, k]`. ``None`` appends it to ``x``.
+
+    """
+
+    def __init__(self, k: int, attr_name: str | None = "random_walk_pe") -> None:
+        check_count(k, "k")
+        self.k = k
+        self.attr_name = attr_name
+
+    def forward(self, data: Data) -> Data:
+        return _with_node_attribute(data, self.attr_name, random_walk_encoding(**_graphs_of(data), k=self.k))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(k={self.k})"
+
+
+class LaplacianEncoding(BaseTransform):
+    r"""Adds the eigenvectors of :func:`laplacian_encoding` to a graph or to a whole batch of graphs; in place
+    of PyG's :class:`~torch_geometric.transforms.AddLaplacianEigenvectorPE`.
+
+    The signs are fixed, not random: :func:`random_signs` draws new ones at each step of a training. Weights
+    are taken from ``edge_weight`` where the graph has it.
+
+    Args:
+        k: Number of eigenvectors. A graph of k nodes or fewer gets columns of zeros.
+        attr_name: The attribute to store the encoding in, shape :math:`[N, k]`. ``None`` appends it to ``x``.
+
+    """
+
+    def __init__(self, k: int, attr_name: str | None = "laplacian_eigenvector_pe") -> None:
+        check_count(k, "k")
+        self.k = k
+        self.attr_name = attr_name
+
+    def forward(self, data: Data) -> Data:
+        return _with_node_attribute(data, self.attr_name, laplacian_encoding(**_graphs_of(data), k=self.k).vectors)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(k={self.k})"
+
+
+def _graphs_of(data: Data) -> dict[str, Any]:
+    if not isinstance(data, Data) or data.edge_index is None:
+        raise ValueError(f"the encodings need a `Data` or `Batch` object with `edge_index`, got {data}")
+    return {
+        "edge_index": data.edge_index,
+        "num_nodes": data.num_nodes,
+        "edge_weight": data.edge_weight,
+        "batch": data.batch,
+    }
+
+
+def _with_node_attribute(data: Data, name: str | None, value: Tensor) -> Data:
+    if name is not None:
+        data[name] = value
+    elif data.x is None:
+        data.x = value
+    else:
+        x = data.x[:, None] if data.x.dim() == 1 else data.x
+        data.x = torch.cat([x, value.to(x)], dim=1)
+
+    slices = getattr(data, "_slice_dict", None)
+    if slices is not None:  # a Batch: without these, `to_data_list` would leave the new attribute out
+        name = "x" if name is None else name
+        data._slice_dict = {**slices, name: data.ptr.cpu()}
+        data._inc_dict = {**data._inc_dict, name: torch.zeros(data.num_graphs, dtype=torch.long)}
+    return data
