@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from lspe.errors import UserError
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -30,7 +32,7 @@ def unknown_name(what: str, name: str, known: Any) -> str:
     return f"unknown {what} {name!r}: {hint}"
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """A configuration that cannot be used, with the place and the reason in words."""
 
 

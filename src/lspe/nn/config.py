@@ -1,6 +1,6 @@
 """What a network is made of, as a value; :func:`build` makes it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -124,7 +124,7 @@ class PNAConfig(_NetworkConfig):
     def build_layers(self) -> list[nn.Module]:
         if self.needs_delta:
             raise ValueError("model.delta is not given: set it to the mean of log(in-degree + 1) over the training set")
-        options = {
+        options: dict[str, Any] = {
             "delta": self.delta or 1.0,
             "lspe": self.lspe,
             "dropout": self.dropout,
@@ -134,7 +134,7 @@ class PNAConfig(_NetworkConfig):
             "scalers": self.scalers,
         }
         if self.towers is None:
-            return [PNA(self.hidden_dim, self.edge_dim, **options) for _ in range(self.layers)]  # type: ignore[arg-type]
+            return [PNA(self.hidden_dim, self.edge_dim, **options) for _ in range(self.layers)]
         return [TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)]
 
 
@@ -145,7 +145,7 @@ class SANConfig(_NetworkConfig):
 
     def build_layers(self) -> list[nn.Module]:
         gamma = nn.Parameter(torch.tensor([self.gamma]))
-        options = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
         return [SAN(self.hidden_dim, self.heads, gamma=gamma, **options) for _ in range(self.layers)]
 
 
@@ -156,7 +156,7 @@ class GraphiTConfig(_NetworkConfig):
     steps: Positive = 16
 
     def build_layers(self) -> list[nn.Module]:
-        options = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
         return [
             GraphiT(self.hidden_dim, self.heads, beta=self.beta, steps=self.steps, **options)
             for _ in range(self.layers)

@@ -54,6 +54,9 @@ class SummedEmbedding(nn.Module):
     chirality tag that the table of 2021 does not have, takes the column's last entry.
     """
 
+    first: Tensor
+    last: Tensor
+
     def __init__(self, sizes: Sequence[int], dim: int) -> None:
         super().__init__()
         self.sizes = tuple(sizes)
@@ -84,14 +87,14 @@ class OGBEmbedder(Embedder):
         self.edge_table = SummedEmbedding(OGB_BOND_SIZES, edge_dim)
 
     def nodes(self, data: Data) -> Tensor:
-        return self.node_table(data.x)  # type: ignore[no-any-return]
+        return self.node_table(data.x)
 
     def edges(self, data: Data) -> Tensor:
-        return self.edge_table(data.edge_attr)  # type: ignore[no-any-return]
+        return self.edge_table(data.edge_attr)
 
     def added_pair(self) -> Tensor:
         zeros = torch.zeros(1, len(OGB_BOND_SIZES), dtype=torch.long, device=self.edge_table.weight.device)
-        return self.edge_table(zeros)[0]  # type: ignore[no-any-return]
+        return self.edge_table(zeros)[0]
 
 
 class ContinuousEmbedder(Embedder):
@@ -103,10 +106,10 @@ class ContinuousEmbedder(Embedder):
         self.edge_map = nn.Linear(edge_features, edge_dim)
 
     def nodes(self, data: Data) -> Tensor:
-        return self.node_map(data.x.to(self.node_map.weight.dtype))  # type: ignore[no-any-return]
+        return self.node_map(data.x.to(self.node_map.weight.dtype))
 
     def edges(self, data: Data) -> Tensor:
-        return self.edge_map(data.edge_attr.to(self.edge_map.weight.dtype))  # type: ignore[no-any-return]
+        return self.edge_map(data.edge_attr.to(self.edge_map.weight.dtype))
 
     def added_pair(self) -> Tensor:
         return self.edge_map.bias
@@ -132,7 +135,7 @@ class ConstantEmbedder(Embedder):
 
 def _look_up(table: nn.Embedding, types: Tensor, what: str) -> Tensor:
     try:
-        return table(types.view(-1))  # type: ignore[no-any-return]
+        return table(types.view(-1))
     except IndexError as error:
         low, high = int(types.min()), int(types.max())
         raise IndexError(

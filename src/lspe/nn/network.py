@@ -138,7 +138,7 @@ class Network(nn.Module):
         encoding = encoding.to(h.dtype)
         if self.encoding == "lappe" and self.training:
             encoding = random_signs(encoding, graph.batch)
-        return self.embed_p(encoding)  # type: ignore[no-any-return]
+        return self.embed_p(encoding)
 
     def _final_positions(self, p: Tensor | None, graph: Topology) -> Tensor | None:
         """``[N, d]`` → ``[N, k]``."""

@@ -41,4 +41,4 @@ class Head(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for linear in self.hidden:
             x = torch.relu(linear(F.dropout(x, self.dropout, self.training)))
-        return self.out(x)  # type: ignore[no-any-return]
+        return self.out(x)

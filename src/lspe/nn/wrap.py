@@ -60,26 +60,26 @@ class LSPE(nn.Module):
         self.lspe = True
 
     def forward(self, h: Tensor, p: Tensor, e: Tensor | None, graph: Topology) -> tuple[Tensor, Tensor, Tensor | None]:
-        h_new = _apply(self.conv_h, torch.cat([h, p], dim=-1), e if self.edges_to_h else None, graph)
+        h_new = _apply(self.conv_h, torch.cat([h, p], dim=-1), e if self.edges_to_h else None, graph, like=h)
         h_new = self._finish(F.relu(self.norm_h(h_new)), h)
-        p_new = self._finish(torch.tanh(_apply(self.conv_p, p, e if self.edges_to_p else None, graph)), p)
+        p_new = _apply(self.conv_p, p, e if self.edges_to_p else None, graph, like=p)
+        p_new = self._finish(torch.tanh(p_new), p)
         if self.edge_update is not None and e is not None:
             e = e + self.edge_update(torch.cat([h[graph.target], h[graph.source], e], dim=-1))
         return h_new, p_new, e
 
     def _finish(self, new: Tensor, old: Tensor) -> Tensor:
-        if new.shape != old.shape:
-            raise ValueError(
-                f"a conv gave {tuple(new.shape)} for a stream of {tuple(old.shape)}: "
-                "conv_h has to map 2·dim to dim, conv_p dim to dim (mind concatenated heads)"
-            )
         return F.dropout(old + new if self.residual else new, self.dropout, self.training)
 
 
-def _apply(conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology) -> Tensor:
-    if e is None:
-        return conv(x, graph.edge_index)  # type: ignore[no-any-return]
-    return conv(x, graph.edge_index, edge_attr=e)  # type: ignore[no-any-return]
+def _apply(conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology, like: Tensor) -> Tensor:
+    out: Tensor = conv(x, graph.edge_index) if e is None else conv(x, graph.edge_index, edge_attr=e)
+    if out.shape != like.shape:
+        raise ValueError(
+            f"a conv gave {tuple(out.shape)} for a stream of {tuple(like.shape)}: "
+            "conv_h has to map 2·dim to dim, conv_p dim to dim (mind concatenated heads)"
+        )
+    return out
 
 
 def _takes_edges(conv: nn.Module) -> bool:

@@ -1,0 +1,5 @@
+"""``python -m lspe`` is the same as ``lspe``."""
+
+from lspe.cli.main import run
+
+run()

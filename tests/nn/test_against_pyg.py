@@ -1,0 +1,134 @@
+"""Our layers against PyG's own operators, where PyG has the same thing."""
+
+import pytest
+import torch
+from tests.graphs import CORNER_CASES
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv, ResGatedGraphConv, TransformerConv
+from torch_geometric.utils import get_laplacian, scatter, to_dense_adj
+
+from lspe.nn import LSPE, PrincipalAggregation, Topology, center_and_normalize, positional_loss, readout
+from lspe.ops import gated_aggregate
+
+GRAPHS = Batch.from_data_list([CORNER_CASES[key] for key in ("decalin", "star", "first and last node isolated")])
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def test_unnormalised_gate_is_residual_gated_graph_convolution() -> None:
+    """PyG's ResGatedGraphConv sums σ(η̂) ⊙ v without dividing by Σσ + ε: multiply ours back."""
+    conv = ResGatedGraphConv(6, 6, bias=False).double()
+    x = random(GRAPHS.num_nodes, 6)
+    zero_edge = torch.zeros(GRAPHS.edge_index.size(1), 6, dtype=torch.float64)
+    key, query, value = conv.lin_key(x), conv.lin_query(x), conv.lin_value(x)
+    logits, (sums,) = gated_aggregate(key, query, zero_edge, [value], GRAPHS.edge_index)
+    total = scatter(torch.sigmoid(logits), GRAPHS.edge_index[1], dim_size=GRAPHS.num_nodes, reduce="sum")
+    torch.testing.assert_close(sums * (total + 1e-6) + conv.lin_skip(x), conv(x, GRAPHS.edge_index))
+
+
+@pytest.mark.parametrize("towers", [1, 3])
+def test_principal_aggregation_is_pna_conv(towers: int) -> None:
+    """The same message, aggregates and update as PNAConv, its maps copied into ours.
+
+    But for std, to which PyG adds its small constant in another way.
+    """
+    dim, edge_dim, aggregators = 6, 4, ["mean", "max", "min", "sum"]
+    degrees = torch.bincount(torch.bincount(GRAPHS.edge_index[1], minlength=GRAPHS.num_nodes))
+    conv = PNAConv(
+        dim,
+        dim,
+        aggregators=aggregators,
+        scalers=["identity", "amplification", "attenuation"],
+        deg=degrees,
+        edge_dim=edge_dim,
+        towers=towers,
+        divide_input=True,
+    ).double()
+    ours = PrincipalAggregation(
+        dim, dim, edge_dim, delta=float(conv.aggr_module.avg_deg_log), towers=towers, aggregators=aggregators
+    ).double()
+    width = dim // towers
+    with torch.no_grad():
+        for t in range(towers):
+            of_target, of_source, of_edge = conv.pre_nns[t][0].weight.split(width, dim=1)
+            ours.message.weight[t] = torch.cat([of_source, of_target, of_edge @ conv.edge_encoder.weight], dim=1)
+            ours.message.bias[t] = conv.pre_nns[t][0].bias + of_edge @ conv.edge_encoder.bias
+            ours.update.weight[t] = conv.post_nns[t][0].weight
+            ours.update.bias[t] = conv.post_nns[t][0].bias
+        conv.lin.weight.copy_(torch.eye(dim))
+        conv.lin.bias.zero_()
+    x, e = random(GRAPHS.num_nodes, dim), random(GRAPHS.edge_index.size(1), edge_dim)
+    torch.testing.assert_close(ours(x, e, Topology.of(GRAPHS)), conv(x, GRAPHS.edge_index, e))
+
+
+CONVS = {
+    "gine": lambda i: GINEConv(torch.nn.Linear(i, 6), edge_dim=4),
+    "gatv2": lambda i: GATv2Conv(i, 3, heads=2, edge_dim=4),
+    "transformer": lambda i: TransformerConv(i, 6, edge_dim=4),
+    "gcn": lambda i: GCNConv(i, 6),
+    "gatv2 without edges": lambda i: GATv2Conv(i, 6),
+}
+
+
+@pytest.mark.parametrize("name", CONVS)
+def test_wrapper_is_the_generic_formulation(name: str) -> None:
+    torch.manual_seed(0)
+    layer = LSPE(CONVS[name](12), CONVS[name](6), 6).double().train()
+    h, p, e = random(GRAPHS.num_nodes, 6), random(GRAPHS.num_nodes, 6) * 2, random(GRAPHS.edge_index.size(1), 4)
+    edges = (e,) if name in ("gine", "gatv2", "transformer") else ()
+    structure = layer.conv_h(torch.cat([h, p], dim=1), GRAPHS.edge_index, *edges)
+    structure = (structure - structure.mean(0)) / torch.sqrt(structure.var(0, unbiased=False) + 1e-5)
+    found_h, found_p, found_e = layer(h, p, e, Topology.of(GRAPHS))
+    torch.testing.assert_close(found_h, h + torch.relu(structure))
+    torch.testing.assert_close(found_p, p + torch.tanh(layer.conv_p(p, GRAPHS.edge_index, *edges)))
+    assert found_e is e
+
+
+def test_wrapper_names_a_conv_of_the_wrong_width() -> None:
+    layer = LSPE(GATv2Conv(12, 6, heads=2), GATv2Conv(6, 6), 6)
+    h = torch.randn(GRAPHS.num_nodes, 6)
+    with pytest.raises(ValueError, match="conv_h has to map 2·dim to dim"):
+        layer(h, h, None, Topology.of(GRAPHS))
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum", "max"])
+def test_readout(kind: str) -> None:
+    x = random(GRAPHS.num_nodes, 5)
+    torch.testing.assert_close(readout(x, Topology.of(GRAPHS), kind), scatter(x, GRAPHS.batch, reduce=kind))
+
+
+def test_positional_loss_is_the_dense_formula() -> None:
+    k, weight = 3, 0.7
+    p = center_and_normalize(random(GRAPHS.num_nodes, k), GRAPHS.batch, 3).requires_grad_()
+    expected = torch.zeros((), dtype=torch.float64)
+    trace = torch.zeros((), dtype=torch.float64)
+    for i in range(3):
+        part, rows = GRAPHS[i], p[GRAPHS.batch == i]
+        laplacian = to_dense_adj(
+            *get_laplacian(part.edge_index, normalization="sym", num_nodes=part.num_nodes, dtype=p.dtype)[:1],
+            edge_attr=get_laplacian(part.edge_index, normalization="sym", num_nodes=part.num_nodes, dtype=p.dtype)[1],
+            max_num_nodes=part.num_nodes,
+        )[0]
+        gram = rows.T @ rows - torch.eye(k, dtype=p.dtype)
+        trace = trace + torch.trace(rows.T @ laplacian @ rows)
+        expected = expected + (torch.trace(rows.T @ laplacian @ rows) + weight * gram.square().sum()) / k / 3
+    found = positional_loss(p, GRAPHS.edge_index, GRAPHS.batch, 3, weight=weight)
+    torch.testing.assert_close(found, expected)
+    (gradient,) = torch.autograd.grad(
+        positional_loss(p, GRAPHS.edge_index, GRAPHS.batch, 3, weight=weight, scaling="released"), p
+    )
+    (without,) = torch.autograd.grad(trace / (k * 3 * GRAPHS.num_nodes), p)
+    torch.testing.assert_close(gradient, without)
+    with pytest.raises(ValueError, match="choose 'paper' or 'released'"):
+        positional_loss(p, GRAPHS.edge_index, GRAPHS.batch, 3, weight=1.0, scaling="other")  # type: ignore[arg-type]
+
+
+def test_centring_a_constant_leaves_zero() -> None:
+    graph = Data(num_nodes=1)
+    p = torch.full((1, 4), 3.0, requires_grad=True)
+    out = center_and_normalize(p, torch.zeros(graph.num_nodes, dtype=torch.long), 1)
+    out.sum().backward()
+    assert not out.any()
+    assert torch.isfinite(p.grad).all()

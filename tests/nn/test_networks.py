@@ -1,0 +1,123 @@
+"""Properties of whole networks, for every embedder, encoding, final and readout."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from tests.graphs import CORNER_CASES, csl, random_batches
+from tests.nn.builders import FEATURES, MODELS, make_network, with_features
+from torch_geometric.data import Batch, Data
+
+from lspe import testing
+from lspe.encodings import RandomWalkEncoding
+from lspe.nn import Topology
+
+networks = pytest.mark.parametrize("model", MODELS)
+quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def level(model: str) -> str:
+    return "node" if MODELS[model].get("readout") == "none" else "graph"
+
+
+@networks
+@given(batch=random_batches())
+@quick
+def test_permutation(model: str, batch: Batch) -> None:
+    network = make_network(model).eval()
+    testing.check_permutation_equivariance(network, with_features(batch), level=level(model), tolerance=1e-8)
+
+
+@networks
+@given(batch=random_batches(min_graphs=2))
+@quick
+def test_batch_equals_singles(model: str, batch: Batch) -> None:
+    network = make_network(model).eval()
+    graphs = [with_features(graph, seed=seed) for seed, graph in enumerate(batch.to_data_list())]
+    testing.check_batch_equals_singles(network, graphs, level=level(model), tolerance=1e-8)
+
+
+@networks
+@given(batch=random_batches())
+@quick
+def test_finite(model: str, batch: Batch) -> None:
+    network = make_network(model)
+    testing.check_finite(network, with_features(batch), network)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("model", ["gatedgcn-lspe", "san-lspe", "tower-pna-lspe"])
+def test_every_kind_of_features(model: str, features: str) -> None:
+    network = make_network(model, features)
+    graphs = Batch.from_data_list(list(CORNER_CASES.values()))
+    data = with_features(graphs, features)
+    testing.check_finite(network, data, network)
+    network.eval()
+    testing.check_permutation_equivariance(network, data, level="graph", tolerance=1e-8)
+
+
+@pytest.mark.parametrize("model", ["san-lspe", "graphit-lspe"])
+def test_encodings_are_those_of_the_original_graph(model: str) -> None:
+    """Listing the pairs that are not edges, marked as not real, changes nothing: not the kernel, not the encoding."""
+    network = make_network(model).eval()
+    data = with_features(Batch.from_data_list([CORNER_CASES["decalin"], CORNER_CASES["star"]]))
+    graph = Topology.of(data)
+    graphs, targets, sources = graph.unlisted_pairs.nonzero().T
+    first = torch.tensor([0, 10])
+    added = torch.stack([sources + first[graphs], targets + first[graphs]])
+    full = data.clone()
+    full.edge_index = torch.cat([data.edge_index, added], dim=1)
+    full.edge_attr = torch.cat([data.edge_attr, data.edge_attr.new_zeros(added.size(1))])
+    full.real_edge = torch.arange(full.edge_index.size(1)) < data.edge_index.size(1)
+    kernel = Topology.of(full).diffusion_kernel(0.25, 16, torch.float64)
+    torch.testing.assert_close(kernel, graph.diffusion_kernel(0.25, 16, torch.float64))
+    torch.testing.assert_close(network(full), network(data))
+
+
+def test_without_positions_regular_graphs_look_alike_and_with_them_they_do_not() -> None:
+    """The claim of the paper in one line: CSL(11,2) and CSL(11,3)."""
+    two, three = (RandomWalkEncoding(5)(csl(11, skip)) for skip in (2, 3))
+    batch = Batch.from_data_list([two, three])
+    plain = make_network("gatedgcn", "none").eval()(batch)
+    torch.testing.assert_close(plain[0], plain[1])
+    network = make_network("gatedgcn-lspe", "none")
+    network.normalize_positions = False  # all nodes share one position: centring would leave nothing
+    learned = network.eval()(batch)
+    assert (learned[0] - learned[1]).abs().max() > 1e-4
+
+
+def test_random_signs_in_training_only() -> None:
+    network = make_network("gatedgcn-lappe")
+    data = with_features(CORNER_CASES["tree"])
+    network.eval()
+    torch.testing.assert_close(network(data), network(data), rtol=0, atol=0)
+    for layer in network.layers:  # so that only the signs differ between two calls
+        layer.eval()
+    network.training = True
+    torch.manual_seed(0)
+    outputs = torch.cat([network(data) for _ in range(8)])
+    assert outputs.std(0).max() > 1e-6
+
+
+def test_output_says_what_is_inside() -> None:
+    data = with_features(Batch.from_data_list([CORNER_CASES["star"], CORNER_CASES["path"]]))
+    out = make_network("gatedgcn-lspe").eval().run(data)
+    assert out.output.shape == (2, 2)
+    assert out.h.shape == (7, 16)
+    assert out.p.shape == (7, 5)
+    sums = torch.stack([out.p[:4].sum(0), out.p[4:].sum(0)])
+    torch.testing.assert_close(sums, torch.zeros_like(sums), atol=1e-12, rtol=0)
+    assert make_network("gatedgcn").eval().run(data).p is None
+
+
+def test_clear_errors() -> None:
+    network = make_network("gatedgcn-lspe")
+    data = with_features(CORNER_CASES["star"])
+    missing = Data(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
+    with pytest.raises(ValueError, match=r"no 'random_walk_pe': apply lspe.encodings.RandomWalkEncoding\(k=5\)"):
+        network(missing)
+    data.random_walk_pe = data.random_walk_pe[:, :3]
+    with pytest.raises(ValueError, match="has 3 columns, but the network takes k=5"):
+        network(data)
+    data.x = data.x + 5
+    with pytest.raises(IndexError, match="node types are 0 to 4, but the batch has"):
+        network(data)
