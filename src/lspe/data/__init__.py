@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from lspe.data.features import Features
     from lspe.data.graphdata import GraphData
     from lspe.data.loader import BatchLoader
+    from lspe.data.molecules import smiles_to_graphs
     from lspe.data.packed import PackedGraphs, PackedWriter
+    from lspe.data.reading import TableChunk, iter_table_chunks
+    from lspe.data.table import Table, read_table
 
 _HOME = {
     "BatchLoader": "loader",
@@ -24,8 +27,13 @@ _HOME = {
     "GraphData": "graphdata",
     "PackedGraphs": "packed",
     "PackedWriter": "packed",
+    "Table": "table",
+    "TableChunk": "reading",
     "available": "benchmarks",
+    "iter_table_chunks": "reading",
     "load": "benchmarks",
+    "read_table": "table",
+    "smiles_to_graphs": "molecules",
 }
 
 __all__ = [
@@ -37,8 +45,13 @@ __all__ = [
     "GraphData",
     "PackedGraphs",
     "PackedWriter",
+    "Table",
+    "TableChunk",
     "available",
+    "iter_table_chunks",
     "load",
+    "read_table",
+    "smiles_to_graphs",
 ]
 
 

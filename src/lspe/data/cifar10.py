@@ -34,7 +34,7 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 _SUPERPIXELS = "cifar10_superpixels.npz"
 _OFFICIAL = Source("CIFAR10_v2.zip", "https://data.pyg.org/datasets/benchmarking-gnns/CIFAR10_v2.zip")
 _SIZES = (45_000, 5_000, 10_000)
-_BLOCK = 500
+_BLOCK = 100
 
 
 def load(root: Root = None) -> GraphData:
@@ -95,11 +95,14 @@ def nearest_by_place(num_nodes: Array, place: Array) -> tuple[Array, Array]:
     if int(num_nodes.min()) <= NEIGHBOURS or width > 256:
         raise DataError(f"superpixel graphs need {NEIGHBOURS + 1} to 256 nodes, not {num_nodes.min()} … {width}")
     real = np.arange(width) < num_nodes[:, None]
-    padded = np.zeros((len(num_nodes), width, 2), dtype=np.int32)
-    padded[real] = place
-    squared = np.square(padded[:, :, None, 0] - padded[:, None, :, 0])
-    squared += np.square(padded[:, :, None, 1] - padded[:, None, :, 1])
-    key = (squared << 8) + np.arange(width, dtype=np.int32)
+    padded = np.zeros((2, len(num_nodes), width), dtype=np.int32)
+    padded[:, real] = place.T
+    difference = padded[:, :, :, None] - padded[:, :, None, :]
+    difference *= difference
+    key = difference[0]
+    key += difference[1]
+    key <<= 8
+    key += np.arange(width, dtype=np.int32)
     key[np.broadcast_to(~real[:, None, :], key.shape)] = np.iinfo(np.int32).max
     key[:, np.arange(width), np.arange(width)] = np.iinfo(np.int32).max
     nearest = np.sort(np.partition(key, NEIGHBOURS - 1, axis=2)[:, :, :NEIGHBOURS], axis=2)

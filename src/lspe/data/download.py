@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from lspe.data.errors import DataError
 from lspe.data.locations import Root, cache_root, data_root, is_writable
+from lspe.data.progress import progress_bar
 
 _TIMEOUT = 60
 _BLOCK = 1 << 18
@@ -64,25 +64,15 @@ def obtain(source: Source, root: Root = None) -> Path:
 
 def _download(url: str, out: int, name: str) -> None:
     """Copy what `url` gives to the file `out`, with a progress bar, and check that all of it came."""
-    from rich.console import Console
-    from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
-
     request = urllib.request.Request(url, headers={"User-Agent": "lspe"})
-    console = Console(file=sys.stderr)
-    with (
-        urllib.request.urlopen(request, timeout=_TIMEOUT) as answer,
-        Progress(
-            *Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn(),
-            console=console, disable=not console.is_terminal,
-        ) as progress,
-    ):  # fmt: skip
+    received = 0
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
         promised = int(answer.headers.get("Content-Length") or 0)
-        bar = progress.add_task(name, total=promised or None)
-        received = 0
-        while block := answer.read(_BLOCK):
-            os.write(out, block)
-            received += len(block)
-            progress.update(bar, completed=received)
+        with progress_bar(name, promised or None, bytes_=True) as advance:
+            while block := answer.read(_BLOCK):
+                os.write(out, block)
+                received += len(block)
+                advance(len(block))
     if promised and received != promised:
         raise ConnectionError(f"only {received:,} of {promised:,} bytes came")
 

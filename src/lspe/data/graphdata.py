@@ -15,6 +15,7 @@ from lspe.data.features import Features
 from lspe.data.flat import Index
 from lspe.data.locations import build_once
 from lspe.data.packed import EncodingKind, PackedGraphs, PackedWriter
+from lspe.data.report import Report
 
 Task = Literal["regression", "binary", "multiclass"]
 Splits = dict[str, Index]
@@ -27,6 +28,7 @@ class Description:
     - `task` ``regression``: ``y`` [B, T] float; ``binary``: ``y`` [B, T] float 0 or 1, NaN where there is
       no label; ``multiclass``: ``y`` [B] long below `num_outputs`.
     - `task_names`: one a column of ``y``; `class_names`: one a class of a multi-class target.
+    - `report`: what was found in the table the graphs come from, where they come from one.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Description:
     features: Features
     source: str
     class_names: tuple[str, ...] = ()
+    report: Report | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -47,6 +50,7 @@ class Description:
             "features": self.features.to_dict(),
             "source": self.source,
             "class_names": list(self.class_names),
+            "report": self.report and self.report.to_dict(),
         }
 
     @staticmethod
@@ -58,6 +62,7 @@ class Description:
                 "task_names": tuple(values["task_names"]),
                 "class_names": tuple(values["class_names"]),
                 "features": Features.from_dict(values["features"]),
+                "report": values["report"] and Report.from_dict(values["report"]),
             }
         )
 

@@ -18,6 +18,8 @@ from lspe.data.arrays import digest_of, digest_of_file
 from lspe.data.errors import CorruptFileError
 
 Result = TypeVar("Result")
+_CONVERSION_VERSION = 1
+
 Root = str | os.PathLike[str] | None
 
 
@@ -50,7 +52,7 @@ def packed_path(name: str, sources: Iterable[Path], *parameters: object) -> Path
     """The packed file of set `name`: its name in the cache changes with the sources' content and the
     parameters.
     """
-    key = digest_of(*(digest_of_file(path) for path in sources), repr(parameters))
+    key = digest_of(*(digest_of_file(path) for path in sources), repr((_CONVERSION_VERSION, *parameters)))
     return cache_root() / "packed" / f"{name}-{key[:16]}.lspe"
 
 

@@ -4,28 +4,75 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from lspe.data.arrays import Array
-from lspe.data.flat import both_directions
-from lspe.data.packed import PackedGraphs
-from lspe.data.smiles import MoleculeArrays
+from lspe.data.features import Features
+from lspe.data.flat import Index, both_directions
+from lspe.data.packed import PackedGraphs, concatenate
+from lspe.data.progress import progress_bar
+from lspe.data.smiles import Fragments, MoleculeArrays, Readings, read_smiles
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+_AT_ONCE = 500
+_WORTH_PROCESSES = 4_000
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none."""
+
+    graphs: PackedGraphs
+    rows: Index
+    reasons: dict[int, str]
+
+
+def smiles_to_graphs(
+    smiles: Sequence[str], features: Features, *, fragments: Fragments = "keep", processes: int | None = None
+) -> Molecules:
+    """The graphs of a list of SMILES, in memory; SMILES that cannot be read are left out, with the reason."""
+    graphs, rows = [], []
+    reasons: dict[int, str] = {}
+    work = partial(read_smiles, features=features, fragments=fragments)
+    for begin, reading in iter_readings(work, smiles, processes=processes):
+        graphs.append(to_packed(reading.arrays))
+        rows.append(reading.rows + begin)
+        reasons |= {begin + row: reason for row, reason in reading.reasons.items()}
+    if not graphs:
+        graphs, rows = [to_packed(work([]).arrays)], [np.empty(0, dtype=np.int64)]
+    return Molecules(concatenate(graphs), np.concatenate(rows), reasons)
+
+
+def iter_readings(
+    work: Callable[[Sequence[str]], Readings], smiles: Sequence[str], *, processes: int | None = None
+) -> Iterator[tuple[int, Readings]]:
+    """What `work` makes of the SMILES, some hundreds at a time, each with the position of its first one.
+
+    In several processes (as many as there are cores, if not said) where there is enough to do.
+    """
+    if processes is None and len(smiles) < _WORTH_PROCESSES:
+        processes = 1
+    pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
+    begin = 0
+    with progress_bar("molecules to graphs", len(smiles)) as advance:
+        for reading in map_in_processes(work, pieces, processes=processes):
+            yield begin, reading
+            done = len(reading.rows) + len(reading.reasons)
+            begin += done
+            advance(done)
 
 
 def to_packed(arrays: MoleculeArrays, graph: dict[str, Array] | None = None) -> PackedGraphs:
     """Graphs with every bond in both directions."""
     num_edges, edge_index, (edge_attr,) = both_directions(arrays.num_bonds, arrays.bonds, arrays.edge_attr)
     return PackedGraphs.from_arrays(
-        arrays.num_nodes,
-        num_edges,
-        edge_index,
-        node={"x": arrays.x},
-        edge={"edge_attr": edge_attr},
-        graph=graph,
+        arrays.num_nodes, num_edges, edge_index, node={"x": arrays.x}, edge={"edge_attr": edge_attr}, graph=graph
     )
 
 
@@ -34,9 +81,8 @@ def map_in_processes(
 ) -> Iterator[Result]:
     """``work(piece)`` for each piece, in order, at most a few pieces ahead of whoever takes the results.
 
-    With one process (`processes` = 1) everything happens here. The processes are joblib's: unlike the
-    standard library's they do not run the user's script again, so scripts need no ``if __name__ ==
-    "__main__"``.
+    With one process everything happens here. The processes are joblib's: unlike the standard library's they
+    do not run the user's script again, so scripts need no ``if __name__ == "__main__"``.
     """
     processes = processes or usable_cores()
     if processes == 1:

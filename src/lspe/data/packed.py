@@ -96,7 +96,7 @@ class PackedGraphs:
                 f"graph {number} has an edge {int(source[first])} → {int(target[first])} but only "
                 f"{int(counts[number])} nodes; nodes are numbered from 0 within each graph"
             )
-        order = np.lexsort((source, target, graph_of_edge))
+        order = np.argsort((node_ptr[graph_of_edge] + target) * counts.max(initial=1) + source, kind="stable")
         return cls(
             node_ptr,
             edge_ptr,

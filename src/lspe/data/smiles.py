@@ -209,3 +209,60 @@ def _arrays(
         x.astype(np.uint8),
         edge_attr.astype(np.uint8),
     )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What came of a list of SMILES: the graphs of those that could be read, and why the others could not.
+
+    `rows` [G] says which of the list each graph is; `reasons` has an entry for each that is no graph.
+    `canonical` and `scaffolds` (where asked for) and `fragments` (molecules of more than one) go with the
+    graphs.
+    """
+
+    arrays: MoleculeArrays
+    rows: NDArray[np.int64]
+    reasons: dict[int, str]
+    canonical: list[str]
+    scaffolds: list[str]
+    fragments: list[int]
+
+
+def read_smiles(
+    smiles: Sequence[str],
+    features: Features,
+    *,
+    fragments: Fragments = "keep",
+    canonical: bool = False,
+    scaffolds: bool = False,
+) -> Readings:
+    """Turn SMILES into graphs; a bad one costs only itself."""
+    to_arrays = arrays_for(features)
+    rows, mols, parts = [], [], []
+    reasons: dict[int, str] = {}
+    for row, text in enumerate(smiles):
+        try:
+            mol = parse(text, fragments=fragments)
+            if not features.unknown and features.kind == "categorical":
+                to_arrays([mol])
+        except DataError as error:
+            reasons[row] = str(error)
+            continue
+        rows.append(row)
+        mols.append(mol)
+        parts.append(text.count(".") + 1)
+    return Readings(
+        to_arrays(mols),
+        np.array(rows, dtype=np.int64),
+        reasons,
+        [Chem.MolToSmiles(mol) for mol in mols] if canonical else [],
+        [scaffold(mol) for mol in mols] if scaffolds else [],
+        parts,
+    )
+
+
+def scaffold(mol: Mol) -> str:
+    """The Bemis-Murcko scaffold, stereo included, as SMILES; empty for a molecule without rings."""
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=mol, includeChirality=True))

@@ -75,6 +75,59 @@ def k_folds(count: int, folds: int, *, seed: int = 0, labels: ArrayLike | None =
     ]
 
 
+def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1)) -> Splits:
+    """Molecules of one scaffold stay together: the large groups train, the small ones validate and test.
+
+    Groups are taken by size, then by first member, both descending, into the first part that has room for
+    them, as DeepChem and OGB do it. Nothing is drawn at random.
+    """
+    _, first, group, size = np.unique(np.asarray(scaffolds), return_index=True, return_inverse=True, return_counts=True)
+    count = len(group)
+    split_sizes(count, fractions)
+    part_of_group = np.empty(len(size), dtype=np.int64)
+    filled = [0, 0, 0]
+    for number in np.lexsort((first, size))[::-1]:
+        after = filled[0] + size[number]
+        if after <= fractions[0] * count:
+            part = 0
+        elif after + filled[1] <= (fractions[0] + fractions[1]) * count:
+            part = 1
+        else:
+            part = 2
+        filled[part] += int(size[number])
+        part_of_group[number] = part
+    for name, fraction, members in zip(NAMES, fractions, filled, strict=True):
+        if fraction > 0 and not members:
+            raise DataError(
+                f"divided by scaffold, the {name} part stays empty: {size.max()} of {count} molecules share one "
+                "scaffold. Use a random split."
+            )
+    return by_code(part_of_group[group])
+
+
+def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None, what: str) -> Splits:
+    """Divide as a column says; where it names no validation part, a tenth of the training part becomes one."""
+    known = {
+        **dict.fromkeys(("train", "training"), "train"),
+        **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+        **dict.fromkeys(("test", "testing", "holdout"), "test"),
+    }
+    parts = [known.get(value.strip().lower(), "") for value in values]
+    if "" in parts:
+        position = parts.index("")
+        raise DataError(f"{what}, row {rows[position]}: {values[position]!r} is none of train, val and test")
+    splits = {name: np.flatnonzero(np.array(parts) == name) for name in NAMES}
+    for name in ("train", "test"):
+        if not len(splits[name]):
+            raise DataError(f"{what}: no row is marked {name!r}")
+    if not len(splits["val"]):
+        if len(splits["train"]) < 2:
+            raise DataError(f"{what}: one row to train on is not enough to take some for validation")
+        stratify = np.zeros(len(parts)) if labels is None else labels
+        splits["train"], splits["val"] = hold_out(splits["train"], stratify, min(10, len(splits["train"])))
+    return splits
+
+
 def check_partition(splits: Splits, count: int, what: str) -> None:
     """Every one of `count` graphs must be in exactly one part."""
     everything = np.concatenate(list(splits.values()))

@@ -1,0 +1,170 @@
+"""Tables in files: CSV, TSV or Parquet, compressed or not, read a chunk of rows at a time, every value as
+text.
+
+Text files are read strictly: a row that does not fit the header, a quote that never ends, or bytes that are
+no UTF-8 are errors that name the row. Rows are numbered as a spreadsheet shows them: the header is row 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lspe.data.errors import DataError
+
+_DELIMITERS = (",", "\t", ";", "|")
+_LONGEST_FIELD = 10_000_000
+
+
+@dataclass(frozen=True)
+class TableChunk:
+    """Some rows of a table: the columns' names, the rows' values, and the rows' numbers as a spreadsheet
+    shows them.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list[str]:
+        """The values of one column."""
+        position = self.columns.index(name)
+        return [row[position] for row in self.rows]
+
+
+def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> Iterator[TableChunk]:
+    """The rows of the table at `path` (``-`` is the standard input), at most `rows` at a time.
+
+    Rows without any value are passed over. A table without rows still gives one empty chunk with its columns.
+    """
+    name = "the standard input" if str(path) == "-" else str(path)
+    try:
+        with _open(path) as file:
+            records = _parquet_records(file) if file.peek(4)[:4] == b"PAR1" else _text_records(file, name)
+            yield from _chunks(records, name, rows)
+    except FileNotFoundError:
+        raise DataError(f"{name} does not exist") from None
+    except IsADirectoryError:
+        raise DataError(f"{name} is a folder, not a table") from None
+    except PermissionError:
+        raise DataError(f"{name} may not be read by you") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{name} is damaged or was cut off: {error}. Get the file again.") from None
+
+
+@contextmanager
+def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
+    """The file's bytes, decompressed where they are gzip's."""
+    with ExitStack() as stack:
+        file: Any = sys.stdin.buffer if str(path) == "-" else stack.enter_context(Path(path).open("rb"))
+        if not hasattr(file, "peek"):
+            file = io.BufferedReader(file)
+        if file.peek(2)[:2] == b"\x1f\x8b":
+            file = io.BufferedReader(stack.enter_context(gzip.GzipFile(fileobj=file)))
+        yield file
+
+
+Record = tuple[int, list[str]]
+
+
+def _text_records(file: io.BufferedReader, name: str) -> Iterator[Record]:
+    """Row number and values of each row of a delimited text, the header first."""
+    start = file.peek(4)[:4]
+    if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
+        raise DataError(f"{name} is a spreadsheet or a zip archive. Save the sheet as CSV (UTF-8) and use that.")
+    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    number = 0
+    try:
+        header = text.readline()
+        while header and not header.strip():
+            number += 1
+            header = text.readline()
+        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        lines = _with_first(header, text)
+        limit = csv.field_size_limit(_LONGEST_FIELD)
+        try:
+            for record in csv.reader(lines, delimiter=delimiter, strict=True):
+                number += 1
+                yield number, record
+        finally:
+            csv.field_size_limit(limit)
+            text.detach()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}: after row {number} there are bytes that are not UTF-8 ({error.reason}). "
+            "Save the table as CSV with encoding UTF-8."
+        ) from None
+    except csv.Error as error:
+        raise DataError(
+            f'{name}, row {number + 1}: {error}. A quote (") that is opened there may never be closed.'
+        ) from None
+
+
+def _with_first(first: str, rest: Iterator[str]) -> Iterator[str]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _parquet_records(file: BinaryIO) -> Iterator[Record]:
+    """Row number and values of each row of a Parquet file, its column names first."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    seekable = file if file.seekable() else io.BytesIO(file.read())
+    try:
+        table = pq.ParquetFile(seekable)
+        yield 1, list(table.schema_arrow.names)
+        number = 1
+        for batch in table.iter_batches(10_000):
+            columns = [
+                ["" if value is None else str(value) for value in column.to_pylist()] for column in batch.columns
+            ]
+            for values in zip(*columns, strict=True):
+                number += 1
+                yield number, list(values)
+    except pa.ArrowException as error:
+        raise DataError(f"the Parquet file is damaged: {error}") from None
+
+
+def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableChunk]:
+    first = next(records, None)
+    if first is None or not any(value.strip() for value in first[1]):
+        raise DataError(f"{name} is empty; a table needs a first row with the names of its columns")
+    columns = tuple(value.strip() for value in first[1])
+    while columns and not columns[-1]:
+        columns = columns[:-1]
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise DataError(f"{name} has more than one column called {twice[0]!r}; give each its own name")
+    values: list[list[str]] = []
+    numbers: list[int] = []
+    started = False
+    for number, record in records:
+        if not any(value.strip() for value in record):
+            continue
+        if any(value.strip() for value in record[len(columns) :]):
+            raise DataError(
+                f"{name}, row {number}: {len(record)} values for {len(columns)} columns "
+                f"({record[len(columns)]!r} is too many). Put a value that contains the separator into quotes."
+            )
+        values.append((record + [""] * len(columns))[: len(columns)])
+        numbers.append(number)
+        if len(values) == rows:
+            yield TableChunk(columns, values, numbers)
+            values, numbers, started = [], [], True
+    if values or not started:
+        yield TableChunk(columns, values, numbers)
