@@ -55,6 +55,8 @@ def random_walk_test(g1: Any, g2: Any, *, label: str | None = None, max_steps: i
             :math:`O(n^2)`.
 
     """
+    if max_steps is not None and max_steps < 1:
+        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
     first, second = _read(g1, label), _read(g2, label)
     if _differ_before_the_start(first, second):
         return Comparison("non-isomorphic", 0)

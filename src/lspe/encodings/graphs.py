@@ -7,6 +7,7 @@ puts each matrix of a batch on a 64-byte boundary. The padded size is a function
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import scipy.sparse
@@ -145,8 +146,8 @@ def normalised_sparse_adjacency(adjacency: scipy.sparse.csr_array) -> scipy.spar
     return scipy.sparse.csr_array((weight, edges.coords), shape=edges.shape)
 
 
-def check_count(value: int, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+def check_count(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 

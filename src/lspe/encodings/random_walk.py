@@ -118,8 +118,7 @@ def _return_probabilities_in_blocks(adjacency: scipy.sparse.csr_array, k: int) -
         - **output:** :math:`[n, k]`
     """
     n = adjacency.shape[0]
-    undirected = (adjacency != adjacency.T).nnz == 0
-    walk = normalised_sparse_adjacency(adjacency) if undirected else _walk(adjacency)
+    walk, undirected = walk_matrix(adjacency)
     if 16 * walk.nnz > n * n:
         walk = walk.toarray()
 
@@ -142,7 +141,13 @@ def _return_probabilities_in_blocks(adjacency: scipy.sparse.csr_array, k: int) -
     return diagonals
 
 
-def _walk(adjacency: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+def walk_matrix(adjacency: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, bool]:
+    """A matrix whose powers have the diagonals of RW's, and whether the graph is undirected.
+
+    It is the symmetric S where the graph is undirected, else RW itself.
+    """
+    if (adjacency != adjacency.T).nnz == 0:
+        return normalised_sparse_adjacency(adjacency), True
     total = adjacency.sum(1)
     edges = adjacency.tocoo()
-    return scipy.sparse.csr_array((edges.data / total[edges.row], edges.coords), shape=edges.shape)
+    return scipy.sparse.csr_array((edges.data / total[edges.row], edges.coords), shape=edges.shape), False
