@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lspe.data.loader import BatchLoader
     from lspe.data.molecules import smiles_to_graphs
     from lspe.data.packed import PackedGraphs, PackedWriter
+    from lspe.data.pyg import from_pyg
     from lspe.data.reading import TableChunk, iter_table_chunks
     from lspe.data.table import Table, read_table
 
@@ -30,6 +31,7 @@ _HOME = {
     "Table": "table",
     "TableChunk": "reading",
     "available": "benchmarks",
+    "from_pyg": "pyg",
     "iter_table_chunks": "reading",
     "load": "benchmarks",
     "read_table": "table",
@@ -48,6 +50,7 @@ __all__ = [
     "Table",
     "TableChunk",
     "available",
+    "from_pyg",
     "iter_table_chunks",
     "load",
     "read_table",

@@ -14,11 +14,12 @@ from lspe.data.packed import EncodingKind
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A set known by name: one line about it, and the module and function that open it."""
+    """A set known by name: one line about it, the files of the data root it is read from, and what opens it."""
 
     name: str
     summary: str
     opened_by: str
+    files: tuple[str, ...] = ()
 
     def open(self, root: Root = None) -> GraphData:
         """Map the set, converting (and downloading) it first where it has to be."""
@@ -28,15 +29,39 @@ class Benchmark:
 
 
 _BENCHMARKS = (
-    Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP; nothing to download", "nci:load"),
-    Benchmark("zinc", "12,000 drug-like molecules, penalised logP", "zinc:load_subset"),
-    Benchmark("zinc-full", "249,456 drug-like molecules, penalised logP", "zinc:load_full"),
-    Benchmark("moltox21", "7,831 molecules, 12 toxicity targets (OGB)", "ogb:load_moltox21"),
-    Benchmark("molpcba", "437,929 molecules, 128 assays (OGB)", "ogb:load_molpcba"),
-    Benchmark("imdb-binary", "1,000 ego networks of actors in 2 classes, 10 folds", "imdb:load_binary"),
-    Benchmark("imdb-multi", "1,500 ego networks of actors in 3 classes, 10 folds", "imdb:load_multi"),
-    Benchmark("cifar10", "60,000 images as graphs of superpixels in 10 classes", "cifar10:load"),
-    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds; nothing to download", "csl:load"),
+    Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP", "nci:load"),
+    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds", "csl:load"),
+    Benchmark(
+        "zinc",
+        "12,000 drug-like molecules, penalised logP",
+        "zinc:load_subset",
+        ("zinc12k_graphs.npz", "molecules.zip"),
+    ),
+    Benchmark(
+        "zinc-full",
+        "249,456 drug-like molecules, penalised logP",
+        "zinc:load_full",
+        ("zinc250k.csv.gz", "molecules.zip"),
+    ),
+    Benchmark(
+        "moltox21",
+        "7,831 molecules, 12 toxicity targets",
+        "ogb:load_moltox21",
+        ("tox21_graphs.npz", "tox21.zip"),
+    ),
+    Benchmark("molpcba", "437,929 molecules, 128 assays", "ogb:load_molpcba", ("pcba.zip",)),
+    Benchmark(
+        "imdb-binary", "1,000 ego networks of actors in 2 classes, 10 folds", "imdb:load_binary", ("IMDB-BINARY.zip",)
+    ),
+    Benchmark(
+        "imdb-multi", "1,500 ego networks of actors in 3 classes, 10 folds", "imdb:load_multi", ("IMDB-MULTI.zip",)
+    ),
+    Benchmark(
+        "cifar10",
+        "60,000 images as graphs of superpixels in 10 classes",
+        "cifar10:load",
+        ("cifar10_superpixels.npz", "CIFAR10_v2.zip"),
+    ),
 )
 
 

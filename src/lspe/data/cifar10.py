@@ -41,10 +41,10 @@ def load(root: Root = None) -> GraphData:
     """CIFAR10 superpixels."""
     superpixels = find(_SUPERPIXELS, root)
     if superpixels is not None:
-        path = packed_path("cifar10", [superpixels])
+        path = packed_path("cifar10", superpixels)
         return GraphData.open_or_build(path, lambda path: from_superpixels(path, superpixels))
     archive = obtain(_OFFICIAL, root)
-    path = packed_path("cifar10", [archive])
+    path = packed_path("cifar10", archive)
     return GraphData.open_or_build(path, lambda path: from_archive(path, archive, _SIZES))
 
 

@@ -70,5 +70,5 @@ def _read_folds(path: Path) -> list[Splits]:
 def load(root: Root = None) -> GraphData:
     """CSL, from the files in the data root where they are there."""
     arrays, folds = find(ARRAYS, root), find(FOLDS, root)
-    path = packed_path("csl", [one for one in (arrays, folds) if one])
+    path = packed_path("csl", *(one for one in (arrays, folds) if one))
     return GraphData.open_or_build(path, lambda path: build(path, arrays, folds))

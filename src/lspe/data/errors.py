@@ -1,7 +1,9 @@
 """The one error that bad data gives."""
 
+from lspe.errors import UserError
 
-class DataError(ValueError):
+
+class DataError(UserError):
     """Input that cannot be used. The message names the file, the place in it, the value, and what to do."""
 
 

@@ -103,8 +103,12 @@ class GraphData(Description):
     def open(cls, path: Path, *, verify: bool = True) -> GraphData:
         """Map what :meth:`write` wrote."""
         file = open_arrays(path, verify=verify)
-        if "task" not in file.meta:
-            raise CorruptFileError(f"{path} holds no description of its graphs. Delete it and prepare it again.")
+        try:
+            about = Description.from_dict(file.meta)
+        except (KeyError, TypeError):
+            raise CorruptFileError(
+                f"{path} does not describe its graphs as this lspe does. Delete it and prepare it again."
+            ) from None
         splits: Splits = {}
         folds: dict[int, Splits] = {}
         for name, indices in file.arrays.items():
@@ -114,7 +118,7 @@ class GraphData(Description):
                 case ["fold", number, part]:
                     folds.setdefault(int(number), {})[part] = indices
         return cls(
-            **vars(Description.from_dict(file.meta)),
+            **vars(about),
             graphs=PackedGraphs.from_file(file),
             splits=splits,
             folds=[folds[number] for number in sorted(folds)],

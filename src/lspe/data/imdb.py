@@ -39,7 +39,7 @@ def load_multi(root: Root = None) -> GraphData:
 
 def _load(collection: str, root: Root) -> GraphData:
     archive = obtain(Source(f"{collection}.zip", _URL.format(collection)), root)
-    path = packed_path(collection.lower(), [archive])
+    path = packed_path(collection.lower(), archive)
     return GraphData.open_or_build(path, lambda path: build(path, archive, collection, _GRAPHS[collection]))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from lspe.data.arrays import digest_of, digest_of_file
 from lspe.data.errors import CorruptFileError
 
 Result = TypeVar("Result")
-_CONVERSION_VERSION = 1
+_CONVERSION_VERSION = "1"
 
 Root = str | os.PathLike[str] | None
 
@@ -48,12 +48,15 @@ def is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
-def packed_path(name: str, sources: Iterable[Path], *parameters: object) -> Path:
-    """The packed file of set `name`: its name in the cache changes with the sources' content and the
-    parameters.
-    """
-    key = digest_of(*(digest_of_file(path) for path in sources), repr((_CONVERSION_VERSION, *parameters)))
-    return cache_root() / "packed" / f"{name}-{key[:16]}.lspe"
+def packed_path(name: str, *contents: Path | bytes | str) -> Path:
+    """The packed file of set `name`, called after all it depends on: files' contents, values, our conversion."""
+    digests = [digest_of_file(one) if isinstance(one, Path) else digest_of(one) for one in contents]
+    return packed_folder() / f"{name}-{digest_of(_CONVERSION_VERSION, *digests)[:16]}.lspe"
+
+
+def packed_folder() -> Path:
+    """Where packed sets and their encodings are kept."""
+    return cache_root() / "packed"
 
 
 def build_once(path: Path, build: Callable[[], None], read: Callable[[], Result]) -> Result:

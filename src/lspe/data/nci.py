@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.errors import DataError
+from lspe.data.errors import DataError, MoleculeError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, packed_path
@@ -76,7 +76,7 @@ def read_molecules(path: Path) -> list[Any]:
     for line in path.read_text().splitlines():
         try:
             mol = parse(line.split("\t")[0], fragments="error")
-        except DataError:
+        except MoleculeError:
             continue
         if 3 <= mol.GetNumHeavyAtoms() <= 60:
             kept.setdefault(Chem.MolToSmiles(mol), mol)
@@ -110,4 +110,4 @@ def load(root: Root = None) -> GraphData:
     """The embedded set; `root` plays no part."""
     from rdkit import __version__
 
-    return GraphData.open_or_build(packed_path("nci", [source_file()], __version__), build)
+    return GraphData.open_or_build(packed_path("nci", source_file(), __version__), build)

@@ -36,7 +36,7 @@ _BLOCK = 20_000
 def load_moltox21(root: Root = None) -> GraphData:
     """7,831 molecules, 12 toxicity targets."""
     if (arrays := find(_ARRAYS, root)) is not None:
-        path = packed_path("moltox21", [arrays])
+        path = packed_path("moltox21", arrays)
         return GraphData.open_or_build(path, lambda path: from_arrays(path, arrays))
     return _load_official("moltox21", "tox21", _TOX21_TASKS, 7831, root)
 
@@ -48,7 +48,7 @@ def load_molpcba(root: Root = None) -> GraphData:
 
 def _load_official(name: str, archive: str, tasks: tuple[str, ...], expected: int, root: Root) -> GraphData:
     file = obtain(Source(f"{archive}.zip", _URL.format(archive)), root)
-    path = packed_path(name, [file])
+    path = packed_path(name, file)
     return GraphData.open_or_build(path, lambda path: from_archive(path, file, name, tasks, expected))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -151,8 +152,6 @@ def _with_targets(packed: PackedGraphs, task: Task | None) -> tuple[PackedGraphs
         if task == "regression" and np.isnan(y.astype(np.float32)).all(axis=1).any():
             raise DataError("a graph has no target at all: its y is NaN; leave such graphs out")
         y, outputs = y.astype(np.float32), y.shape[1]
-    from dataclasses import replace
-
     return replace(packed, graph={**packed.graph, "y": y}), task, outputs
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rdkit import Chem, rdBase
 from rdkit.Chem import BondStereo, BondType, HybridizationType
 
-from lspe.data.errors import DataError
+from lspe.data.errors import DataError, MoleculeError
 from lspe.data.features import Features
 
 Mol = Any
@@ -57,21 +57,21 @@ class MoleculeArrays:
 
 
 def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
-    """The molecule of a SMILES string; a :class:`DataError` that says what is wrong with it where there is
+    """The molecule of a SMILES string; a :class:`MoleculeError` that says what is wrong with it where there is
     none.
     """
     text = smiles.strip()
     if not text:
-        raise DataError("the SMILES is empty")
+        raise MoleculeError(text, "is no SMILES")
     first, _, rest = text.partition(" ")
     if rest and not rest.lstrip().startswith("|"):
-        raise DataError(f"{text!r} has something behind the SMILES {first!r}; put names into a column of their own")
+        raise MoleculeError(text, f"has something behind the SMILES {first}; put names into their own column")
     with rdBase.BlockLogs():
         mol = Chem.MolFromSmiles(text)
         if mol is None:
-            raise DataError(_what_is_wrong(text))
+            raise MoleculeError(text, _what_is_wrong(text))
     if mol.GetNumAtoms() == 0:
-        raise DataError(f"{text!r} has no atoms")
+        raise MoleculeError(text, "has no atoms")
     if fragments != "keep" and "." in text:
         mol = _one_fragment(mol, text, fragments)
     return mol
@@ -80,9 +80,9 @@ def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
 def _what_is_wrong(text: str) -> str:
     raw: Mol = Chem.MolFromSmiles(text, sanitize=False)
     if raw is None:
-        return f"{text!r} is not a SMILES string"
+        return "is not a SMILES string"
     problems = [problem.Message() for problem in Chem.DetectChemistryProblems(raw)]
-    return f"{text!r} is not a possible molecule: {'; '.join(problems) or 'RDKit cannot sanitise it'}"
+    return f"is not a possible molecule: {'; '.join(problems) or 'RDKit cannot sanitise it'}"
 
 
 def _one_fragment(mol: Mol, text: str, fragments: Fragments) -> Mol:
@@ -90,7 +90,7 @@ def _one_fragment(mol: Mol, text: str, fragments: Fragments) -> Mol:
     if len(parts) == 1:
         return mol
     if fragments == "error":
-        raise DataError(f"{text!r} has {len(parts)} fragments")
+        raise MoleculeError(text, f"has {len(parts)} fragments")
     return max(parts, key=lambda part: (part.GetNumHeavyAtoms(), sum(a.GetMass() for a in part.GetAtoms())))
 
 
@@ -151,7 +151,8 @@ def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
         if not features.unknown and unknown_bond in orders[len(orders) - mol.GetNumBonds() :]:
             strange.append("a bond that is not single, double or triple")
         if strange:
-            raise DataError(f"{Chem.MolToSmiles(mol)!r} has {', '.join(strange)}, which the vocabulary does not know")
+            reason = f"has {', '.join(strange)}, which the vocabulary does not know"
+            raise MoleculeError(Chem.MolToSmiles(mol), reason)
     return _arrays(num_nodes, num_bonds, bonds, np.asarray(atoms), np.asarray(orders))
 
 
@@ -182,7 +183,7 @@ def from_kekule_smiles(smiles: str) -> Mol:
     """The molecule that a Kekulé SMILES spells out, not sanitised."""
     mol = Chem.MolFromSmiles(smiles, sanitize=False)
     if mol is None:
-        raise DataError(f"{smiles!r} is not a SMILES string")
+        raise MoleculeError(smiles, "is not a SMILES string")
     return mol
 
 
@@ -245,8 +246,8 @@ def read_smiles(
             mol = parse(text, fragments=fragments)
             if not features.unknown and features.kind == "categorical":
                 to_arrays([mol])
-        except DataError as error:
-            reasons[row] = str(error)
+        except MoleculeError as error:
+            reasons[row] = error.reason
             continue
         rows.append(row)
         mols.append(mol)

@@ -16,13 +16,13 @@ from typing import Literal
 
 import numpy as np
 
-from lspe.data.arrays import Array, digest_of, open_arrays
+from lspe.data.arrays import Array, open_arrays
 from lspe.data.columns import check_column, find_smiles_column, find_target_columns
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.flat import Index
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import cache_root
+from lspe.data.locations import packed_path
 from lspe.data.molecules import iter_readings, to_packed
 from lspe.data.packed import PackedWriter
 from lspe.data.reading import iter_table_chunks
@@ -120,14 +120,14 @@ class Table:
     def _packed_path(self, fragments: Fragments, scaffolds: bool) -> Path:
         from rdkit import __version__
 
-        key = digest_of(
+        return packed_path(
+            Path(self.path).name.split(".")[0] or "table",
             "\0".join(self.smiles),
             *(column.tobytes() for column in (self.numbers, self.targets.y, self.usable)),
             b"" if self.weight is None else self.weight.tobytes(),
             repr((self.path, self.target_columns, self.targets.class_names, self.task, self.on_invalid)),
             repr((self.smiles_column, fragments, scaffolds, __version__)),
         )
-        return cache_root() / "packed" / f"{Path(self.path).name.split('.')[0] or 'table'}-{key[:16]}.lspe"
 
     def _pack(self, path: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
         """Write the graphs of the usable rows, and what was found on the way, to `path`."""
@@ -140,7 +140,7 @@ class Table:
         with PackedWriter(path) as writer:
             for begin, reading in iter_readings(work, smiles, processes=processes):
                 for row, reason in reading.reasons.items():
-                    unreadable.append(self._finding(positions[begin + row], f"is unreadable: {reason}", "left out"))
+                    unreadable.append(self._finding(positions[begin + row], reason, "left out"))
                 if unreadable and self.on_invalid == "error":
                     raise DataError(f"{self.path}: {first_few(unreadable)}. {_MEND}")
                 rows = positions[begin + reading.rows]

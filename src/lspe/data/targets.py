@@ -35,8 +35,7 @@ class Targets:
     @property
     def labelled(self) -> Array:
         """Which rows have at least one label."""
-        has_label: Array = self.y >= 0 if self.task == "multiclass" else ~np.isnan(self.y).all(axis=1)
-        return has_label
+        return np.asarray(self.y >= 0 if self.task == "multiclass" else ~np.isnan(self.y).all(axis=1))
 
 
 def is_missing(value: str) -> bool:

@@ -39,21 +39,21 @@ _BLOCK = 2_000
 def load_subset(root: Root = None) -> GraphData:
     """ZINC-12k: 10,000 + 1,000 + 1,000."""
     if (arrays := find(_ARRAYS, root)) is not None:
-        path = packed_path("zinc", [arrays])
+        path = packed_path("zinc", arrays)
         return GraphData.open_or_build(path, lambda path: from_arrays(path, arrays))
     archive = obtain(_ARCHIVE, root)
     indices = {name: obtain(Source(f"molecules/{name}.index", _INDEX_URL.format(name)), root) for name in NAMES}
-    path = packed_path("zinc", [archive, *indices.values()])
+    path = packed_path("zinc", archive, *indices.values())
     return GraphData.open_or_build(path, lambda path: from_archive(path, archive, indices, _SUBSET_SIZES))
 
 
 def load_full(root: Root = None) -> GraphData:
     """ZINC-full: 220,011 + 24,445 + 5,000."""
     if (table := find(_TABLE, root)) is not None:
-        path = packed_path("zinc-full", [table])
+        path = packed_path("zinc-full", table)
         return GraphData.open_or_build(path, lambda path: from_table(path, table))
     archive = obtain(_ARCHIVE, root)
-    path = packed_path("zinc-full", [archive])
+    path = packed_path("zinc-full", archive)
     return GraphData.open_or_build(path, lambda path: from_archive(path, archive, None, _FULL_SIZES))
 
 
