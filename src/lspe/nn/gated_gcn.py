@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import gated_aggregate
+from lspe.ops import GateMaps, gated_convolution
 
 
 class GatedGCN(nn.Module):
@@ -62,20 +62,18 @@ class GatedGCN(nn.Module):
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        node = torch.cat([h, p], dim=-1) if p is not None else h
-        values = [self.A2(node)]
-        if p is not None:
-            values.append(self.C2(p))
-        eta_hat, sums = gated_aggregate(self.B1(h), self.B2(h), self.B3(e), values, graph.edge_index)
-
-        h_new = self.A1(node) + sums[0]
+        h_new, p_new, eta_hat = gated_convolution(h, p, e, self._maps(), graph.edges)
         if self.size_norm:
             h_new = graph.size_norm(h_new)
         h_new = self._finish(F.relu(self.norm_h(h_new)), h)
         e_new = self._finish(F.relu(self.norm_e(eta_hat)), e)
-        if p is None:
+        if p is None or p_new is None:
             return h_new, None, e_new
-        return h_new, self._finish(torch.tanh(self.C1(p) + sums[1]), p), e_new
+        return h_new, self._finish(torch.tanh(p_new), p), e_new
+
+    def _maps(self) -> GateMaps:
+        maps = GateMaps(self.A1, self.A2, self.B1, self.B2, self.B3)
+        return maps._replace(C1=self.C1, C2=self.C2) if self.lspe else maps
 
     def _finish(self, new: Tensor, old: Tensor) -> Tensor:
         if self.residual:

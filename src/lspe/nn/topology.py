@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lspe.encodings import diffusion_kernel
+from lspe.ops import Edges
 
 
 class Topology:
@@ -74,6 +75,11 @@ class Topology:
     def real_edge_index(self) -> Tensor:
         """``[2, E']``: the edges of the original graph only."""
         return self.edge_index if self.real is None else self.edge_index[:, self.real]
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges as the operators take them."""
+        return Edges(self.edge_index, self.num_nodes)
 
     @cached_property
     def in_degree(self) -> Tensor:

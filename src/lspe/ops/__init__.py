@@ -1,14 +1,20 @@
-"""Operators that the layers are made of."""
+"""Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
 
-from lspe.ops.gate import gated_aggregate
+from lspe.ops.choice import use
+from lspe.ops.edges import Edges
+from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.principal import AGGREGATORS, principal_aggregate
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
 
 __all__ = [
     "AGGREGATORS",
+    "Edges",
+    "GateMaps",
     "gated_aggregate",
+    "gated_convolution",
     "principal_aggregate",
     "scatter_max",
     "scatter_min",
     "scatter_sum",
+    "use",
 ]

@@ -1,0 +1,39 @@
+#include "tasks.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* GOMP_parallel of the OpenMP runtime that PyTorch itself uses, handed over by the caller: a second runtime would
+   keep threads of its own, and the two sets would spin against each other for the same cores. */
+typedef void (*parallel_region)(void (*body)(void *), void *argument, unsigned threads, unsigned flags);
+
+static parallel_region region = NULL;
+
+void set_parallel_region(void *function) { region = (parallel_region)function; }
+
+struct job {
+    task one;
+    void *work;
+    index tasks;
+    _Atomic index next;
+};
+
+static void take_tasks(void *argument)
+{
+    struct job *job = argument;
+    for (;;) {
+        const index number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (number >= job->tasks)
+            return;
+        job->one(job->work, number);
+    }
+}
+
+void run_tasks(index threads, index tasks, task one, void *work)
+{
+    struct job job = {one, work, tasks, 0};
+    if (threads > 1 && tasks > 1 && region != NULL)
+        region(take_tasks, &job, (unsigned)threads, 0);
+    else
+        take_tasks(&job);
+}

@@ -1,0 +1,23 @@
+/* Work split into numbered tasks. Which thread takes which task is left to chance, what a task computes is not:
+   results are the same bits for every number of threads. */
+#ifndef LSPE_TASKS_H
+#define LSPE_TASKS_H
+
+#include "real.h"
+
+typedef void (*task)(void *work, index number);
+
+void run_tasks(index threads, index tasks, task one, void *work);
+
+/* The rows [begin, end) of task `number`, with ROWS_A_TASK rows in all but the last. */
+#define ROWS_A_TASK 32
+
+static inline index tasks_of(index rows) { return (rows + ROWS_A_TASK - 1) / ROWS_A_TASK; }
+static inline index begin_of(index number) { return number * ROWS_A_TASK; }
+static inline index end_of(index number, index rows)
+{
+    const index end = (number + 1) * ROWS_A_TASK;
+    return end < rows ? end : rows;
+}
+
+#endif

@@ -1,0 +1,134 @@
+"""The C sources beside this file, compiled on first use and called through ctypes.
+
+No part of PyTorch is needed to build them, only a C compiler (``$CC``, cc, gcc or clang). The library is kept in the
+user's cache (``$LSPE_CACHE``, else the platform's cache folder) under a name that changes with the sources, the
+compiler and the processor, one for each precision.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import torch
+from torch import Tensor
+
+SOURCES = Path(__file__).parent / "csrc"
+FLAGS = ("-O3", "-std=c11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+TUNING = (("-march=native",), ("-mcpu=native",), ())
+PRECISION = {torch.float32: 32, torch.float64: 64}
+
+log = logging.getLogger(__name__)
+
+
+class Library:
+    """The compiled functions of one precision: ``library.name(...)`` calls ``name`` of the C sources.
+
+    Tensors go in as pointers to their data, ``None`` as a null pointer, integers as they are. The interpreter's lock is
+    released during the call.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+        self._library.edges_by_end.restype = ctypes.c_int64
+        region = _parallel_region()
+        if region is not None:
+            self._library.set_parallel_region(region)
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._library, name)
+
+        def call(*arguments: Tensor | float | None) -> int:
+            return function(*map(_as_c, arguments))
+
+        setattr(self, name, call)
+        return call
+
+
+def _as_c(value: Tensor | float | None) -> Any:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    if isinstance(value, float):
+        return ctypes.c_double(value)
+    return ctypes.c_void_p(value) if value is None else ctypes.c_int64(value)
+
+
+@cache
+def library(dtype: torch.dtype = torch.float32) -> Library | None:
+    """The functions for tensors of ``dtype``; ``None``, after a line in the log that says why, where there are none."""
+    try:
+        return Library(_built(PRECISION[dtype]))
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("lspe uses its plain PyTorch operators, which are slower: %s", error)
+        return None
+
+
+def _built(precision: int) -> Path:
+    """The library's file in the cache, compiled now where it is not there yet."""
+    compiler = _compiler()
+    sources = sorted(SOURCES.glob("*.[ch]"))
+    identity = [compiler, _run(compiler, "--version"), _processor(), repr(FLAGS), str(precision)]
+    digest = hashlib.sha256("\0".join(identity).encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    folder = Path(os.environ.get("LSPE_CACHE") or platformdirs.user_cache_dir("lspe")) / "ops"
+    path = folder / f"lspe-{digest.hexdigest()[:20]}.so"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _compile(compiler, [str(s) for s in sources if s.suffix == ".c"], precision, path)
+    return path
+
+
+def _compile(compiler: str, sources: list[str], precision: int, path: Path) -> None:
+    """Compile under a name of its own, then rename: another process sees the whole library or none."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
+        built = Path(folder) / path.name
+        for tuning in TUNING:
+            command = [compiler, *FLAGS, *tuning, f"-DPRECISION={precision}", *sources, "-o", str(built), "-lm"]
+            try:
+                _run(*command)
+                break
+            except subprocess.CalledProcessError as error:
+                if tuning == TUNING[-1]:
+                    raise OSError(f"{' '.join(command)} failed:\n{error.stderr.strip()}") from error
+        built.replace(path)
+
+
+def _compiler() -> str:
+    names = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError(f"no C compiler found (looked for {', '.join(names)})")
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _processor() -> str:
+    """What tells processors with different instructions apart: a cache may be shared by several machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine() + platform.processor()
+    return "".join(sorted({line for line in lines if line.split("\t")[0] in ("model name", "flags", "Features")}))
+
+
+def _parallel_region() -> ctypes.c_void_p | None:
+    """``GOMP_parallel`` of the OpenMP runtime that PyTorch has loaded; ``None``, and one thread, without it."""
+    beside_torch = sorted(str(path) for path in (Path(torch.__file__).parent / "lib").glob("lib*omp*"))
+    for place in (None, *beside_torch):
+        try:
+            return ctypes.cast(ctypes.CDLL(place).GOMP_parallel, ctypes.c_void_p)
+        except (OSError, AttributeError):
+            continue
+    return None
