@@ -133,9 +133,7 @@ def permuted(data: Data, order: torch.Tensor) -> Data:
     """The same graph with node `order[i]` of `data` renamed to i; edges keep their order."""
     renamed = torch.empty_like(order)
     renamed[order] = torch.arange(order.numel())
-    return Data(
-        edge_index=renamed[data.edge_index], edge_weight=data.edge_weight, num_nodes=int(order.numel())
-    )
+    return Data(edge_index=renamed[data.edge_index], edge_weight=data.edge_weight, num_nodes=int(order.numel()))
 
 
 def permuted_batch(batch: Batch, generator: torch.Generator) -> tuple[Batch, torch.Tensor]:
