@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.csgraph
 import scipy.stats
 import torch
 from numpy.typing import NDArray
@@ -42,6 +43,10 @@ def estimate_random_walk_encoding(
         (\mathrm{RW}^{a+b})_{ii} = \sum_j (\mathrm{RW}^a)_{ij} (\mathrm{RW}^b)_{ji}
             = E\big[(\mathrm{RW}^a z)_i \, ({\mathrm{RW}^b}^T z)_i\big].
 
+    Where the graph is undirected, what all walks tend to is known: each connected part has the eigenvector
+    :math:`u_i = \sqrt{D_i / \sum_j D_j}` of eigenvalue 1. It is taken out of the probes and its :math:`u_i^2` added to
+    the result, so that only the rest is estimated; otherwise late steps of all nodes would err together.
+
     Each probe z costs about k products with a sparse matrix (k / 2 where the graph is undirected), whatever the number
     of nodes; memory is O(N · k). The mean over the probes is the value; the error is Student's 95 % interval of that
     mean and falls with the root of their number. The first two steps need no probe: they are exact and their error is
@@ -61,7 +66,9 @@ def estimate_random_walk_encoding(
     if probes < 2:
         raise ValueError("an error bar needs at least 2 probes")
     graph = check_graphs(edge_index, num_nodes, edge_weight=edge_weight)
-    walk, undirected = walk_matrix(graph.sparse_adjacency(0))
+    adjacency = graph.sparse_adjacency(0)
+    walk, undirected = walk_matrix(adjacency)
+    limit = _Limit(adjacency) if undirected else None
     back = walk if undirected else walk.T.tocsr()
     exact = _first_two_steps(walk, back)[:, :k]
 
@@ -71,14 +78,34 @@ def estimate_random_walk_encoding(
     for first in range(0, probes, _PROBES_AT_ONCE):
         width = min(_PROBES_AT_ONCE, probes - first)
         signs = random.integers(0, 2, (num_nodes, width), dtype=np.int8) * 2.0 - 1.0
+        if limit is not None:
+            signs -= limit.project(signs)
         _add_samples(walk, back, undirected, signs, total, total_square)
 
     mean = total / probes
     variance = np.maximum(total_square - probes * mean**2, 0.0) / (probes - 1)
+    if limit is not None:
+        mean += limit.vector[:, None] ** 2
     quantile = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, probes - 1)
     error = quantile * np.sqrt(variance / probes)
     mean[:, : exact.shape[1]], error[:, : exact.shape[1]] = exact, 0.0
     return Estimate(torch.from_numpy(mean).float(), torch.from_numpy(error).float())
+
+
+class _Limit:
+    """What the walks of an undirected graph tend to: an eigenvector u of eigenvalue 1 for each connected part."""
+
+    def __init__(self, adjacency: scipy.sparse.csr_array) -> None:
+        degree = adjacency.sum(1)
+        parts, part = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
+        volume = np.bincount(part, degree, parts)[part]
+        self.vector = np.sqrt(np.divide(degree, volume, out=np.zeros_like(degree), where=volume > 0))
+        nodes = np.arange(part.size)
+        self.sum_parts = scipy.sparse.csr_array((self.vector, (part, nodes)), shape=(parts, part.size))
+
+    def project(self, x: Matrix) -> Matrix:
+        """u uᵀ x of each part, ``[N, width]``."""
+        return self.sum_parts.T @ (self.sum_parts @ x)
 
 
 def _first_two_steps(walk: scipy.sparse.csr_array, back: scipy.sparse.csr_array) -> Matrix:
