@@ -77,7 +77,7 @@ def _draw(axes: Any, graph: Data, data: GraphData, colour: dict[str, str]) -> No
     place = _places(graph, data)
     lines = list(np.stack([place[source], place[target]], axis=1))
     axes.add_collection(LineCollection(lines, colors="0.75", linewidths=0.8))
-    size = float(np.clip(1500 / len(place), 8, 60))
+    size = float(np.clip(4000 / len(place), 8, 60))
     colours = _colours(graph, data, colour)
     axes.scatter(place[:, 0], place[:, 1], s=size, c=colours, edgecolors="0.25", linewidths=0.4, zorder=2)
     axes.set_aspect("equal", adjustable="datalim")

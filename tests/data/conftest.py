@@ -1,0 +1,52 @@
+"""Every test has a cache of its own, except those that share one of the session to convert a benchmark only once."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lspe.data import GraphData, load
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's derived files go."""
+    monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the benchmarks' files."""
+    folder = os.environ.get("LSPE_DATA")
+    if not folder:
+        pytest.skip("LSPE_DATA does not name a folder with the benchmarks' files")
+    return Path(folder)
+
+
+class Benchmarks:
+    """Benchmarks from the shared folder, each opened once for all tests of a process."""
+
+    def __init__(self, root: Path, cache: Path) -> None:
+        self.root = root
+        self.cache = cache
+        self.opened: dict[str, GraphData] = {}
+
+    def __getitem__(self, name: str) -> GraphData:
+        if name not in self.opened:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("LSPE_CACHE", str(self.cache))
+                self.opened[name] = load(name, self.root)
+        return self.opened[name]
+
+
+@pytest.fixture(scope="session")
+def benchmarks(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benchmarks]:
+    yield Benchmarks(shared_data, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benchmarks]:
+    """The sets that need no file."""
+    yield Benchmarks(tmp_path_factory.mktemp("empty"), tmp_path_factory.mktemp("cache"))
