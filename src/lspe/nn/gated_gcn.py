@@ -63,19 +63,18 @@ class GatedGCN(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         h_new, p_new, eta_hat = gated_convolution(h, p, e, self._maps(), graph.edges)
-        if self.size_norm:
-            h_new = graph.size_norm(h_new)
-        h_new = self._finish(F.relu(self.norm_h(h_new)), h)
-        e_new = self._finish(F.relu(self.norm_e(eta_hat)), e)
+        scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
+        h_new = self.norm_h(h_new, scale=scale, relu=True, residual=h if self.residual else None)
+        e_new = self.norm_e(eta_hat, relu=True, residual=e if self.residual else None)
+        h_new, e_new = self._drop(h_new), self._drop(e_new)
         if p is None or p_new is None:
             return h_new, None, e_new
-        return h_new, self._finish(torch.tanh(p_new), p), e_new
+        p_new = torch.tanh(p_new)
+        return h_new, self._drop(p + p_new if self.residual else p_new), e_new
 
     def _maps(self) -> GateMaps:
         maps = GateMaps(self.A1, self.A2, self.B1, self.B2, self.B3)
         return maps._replace(C1=self.C1, C2=self.C2) if self.lspe else maps
 
-    def _finish(self, new: Tensor, old: Tensor) -> Tensor:
-        if self.residual:
-            new = old + new
-        return F.dropout(new, self.dropout, self.training)
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)

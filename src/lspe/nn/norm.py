@@ -2,20 +2,29 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from lspe.ops import batch_norm
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """``nn.BatchNorm1d`` for any number of rows, ``[rows, d]`` → ``[rows, d]``.
+    """``nn.BatchNorm1d`` for any number of rows, and with what stands around it in a layer.
 
     Fewer than two rows (a batch of one-atom molecules has no edges, a single such molecule has one node) have
     no variance: they are normalised by the running statistics, in training too, and do not change them.
+
+    Shapes:
+        x ``[rows, d]``, ``scale`` ``[rows, 1]``, ``residual`` ``[rows, d]`` →
+        residual + ReLU(BN(scale · x)) ``[rows, d]``; each of the three is left out where it is not asked for.
+
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        if x.size(0) >= 2:
-            return super().forward(x)
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+    def forward(
+        self, x: Tensor, *, scale: Tensor | None = None, relu: bool = False, residual: Tensor | None = None
+    ) -> Tensor:
+        batch_statistics = self.training and x.size(0) >= 2
+        if batch_statistics:
+            self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+        return batch_norm(self, x, scale=scale, relu=relu, residual=residual, batch_statistics=batch_statistics)
 
 
 def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float = 1e-6) -> Tensor:

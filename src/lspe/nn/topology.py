@@ -47,6 +47,7 @@ class Topology:
         self.num_graphs = num_graphs
         self.real = real
         self._kernel = kernel
+        self._inverse_sqrt_sizes: dict[torch.dtype, Tensor] = {}
         self._kernels: dict[tuple[float, int, torch.dtype], Tensor] = {}
 
     @classmethod
@@ -91,13 +92,15 @@ class Topology:
         """``[B]``: number of nodes of each graph."""
         return torch.bincount(self.batch, minlength=self.num_graphs)
 
-    @cached_property
-    def _inverse_sqrt_size(self) -> Tensor:
-        return self.graph_sizes.double().rsqrt()[self.batch].unsqueeze(-1)
+    def inverse_sqrt_size(self, dtype: torch.dtype) -> Tensor:
+        r"""``[N, 1]``: :math:`1 / \sqrt{n}` of each node's graph."""
+        if dtype not in self._inverse_sqrt_sizes:
+            self._inverse_sqrt_sizes[dtype] = self.graph_sizes.double().rsqrt()[self.batch].unsqueeze(-1).to(dtype)
+        return self._inverse_sqrt_sizes[dtype]
 
     def size_norm(self, x: Tensor) -> Tensor:
         r"""Divide each node's row by :math:`\sqrt{n}` of its graph."""
-        return x * self._inverse_sqrt_size.to(x.dtype)
+        return x * self.inverse_sqrt_size(x.dtype)
 
     @cached_property
     def max_nodes(self) -> int:

@@ -3,6 +3,7 @@
 from lspe.ops.choice import use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
+from lspe.ops.norm import batch_norm
 from lspe.ops.principal import AGGREGATORS, principal_aggregate
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
 
@@ -10,6 +11,7 @@ __all__ = [
     "AGGREGATORS",
     "Edges",
     "GateMaps",
+    "batch_norm",
     "gated_aggregate",
     "gated_convolution",
     "principal_aggregate",

@@ -14,6 +14,11 @@ def padded_width(width: int) -> int:
     return -(-width // LANES) * LANES
 
 
+def unit_rows(x: Tensor) -> Tensor:
+    """``[rows, width]`` with the numbers of a row side by side, and the rows themselves not over each other."""
+    return x if x.stride(1) == 1 and x.stride(0) >= x.size(1) else x.contiguous()
+
+
 def padded_rows(x: Tensor, padded: int) -> Tensor:
     """``[rows, width]`` → ``[rows, padded]`` in one piece: x itself where its rows stand so far apart, else a copy.
 
