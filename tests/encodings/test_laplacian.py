@@ -166,7 +166,13 @@ def several_parts() -> nx.Graph:
     return nx.disjoint_union_all(parts)
 
 
+def equal_legs() -> nx.Graph:
+    """Twelve paths from one node: a single Lanczos run finds too few of the eleven equal eigenvalues."""
+    return nx.compose_all([nx.path_graph(["hub", *((leg, i) for i in range(30))]) for leg in range(12)])
+
+
 LARGE = {
+    "equal legs": equal_legs(),
     "path": nx.path_graph(90),
     "star: one eigenvalue 88 times": nx.star_graph(90),
     "cycle: every eigenvalue twice": nx.cycle_graph(100),
