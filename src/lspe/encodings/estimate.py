@@ -77,7 +77,7 @@ def estimate_random_walk_encoding(
     total_square = np.zeros((num_nodes, k))
     for first in range(0, probes, _PROBES_AT_ONCE):
         width = min(_PROBES_AT_ONCE, probes - first)
-        signs = random.integers(0, 2, (num_nodes, width), dtype=np.int8) * 2.0 - 1.0
+        signs: Matrix = random.choice([-1.0, 1.0], (num_nodes, width))
         if limit is not None:
             signs -= limit.project(signs)
         _add_samples(walk, back, undirected, signs, total, total_square)
