@@ -35,10 +35,13 @@ def test_late_steps_do_not_err_together() -> None:
     one = nx.random_regular_graph(10, 300, seed=4)
     edge_index = from_networkx(nx.disjoint_union(one, nx.random_regular_graph(8, 200, seed=5))).edge_index
     exact = random_walk_encoding(edge_index, 500, 24)
-    value, error = estimate_random_walk_encoding(edge_index, 500, 24)
     late = slice(16, 24)
-    assert 0.92 <= ((value - exact)[:, late].abs() <= error[:, late]).float().mean() <= 0.98
-    assert error[:, late].mean() < 0.1 * exact[:, late].mean()
+    covered = []
+    for seed in range(8):
+        value, error = estimate_random_walk_encoding(edge_index, 500, 24, seed=seed)
+        covered.append(((value - exact)[:, late].abs() <= error[:, late]).float().mean())
+        assert error[:, late].mean() < 0.1 * exact[:, late].mean()
+    assert 0.93 <= torch.stack(covered).mean() <= 0.97
 
 
 def test_directed_and_weighted() -> None:
