@@ -1,7 +1,6 @@
 """Every test has a cache of its own, except those that share one of the session to convert a benchmark only once."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,11 @@ class Benchmarks:
 
 
 @pytest.fixture(scope="session")
-def benchmarks(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benchmarks]:
-    yield Benchmarks(shared_data, tmp_path_factory.mktemp("cache"))
+def benchmarks(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Benchmarks:
+    return Benchmarks(shared_data, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
-def built_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benchmarks]:
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Benchmarks:
     """The sets that need no file."""
-    yield Benchmarks(tmp_path_factory.mktemp("empty"), tmp_path_factory.mktemp("cache"))
+    return Benchmarks(tmp_path_factory.mktemp("empty"), tmp_path_factory.mktemp("cache"))

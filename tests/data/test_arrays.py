@@ -84,9 +84,14 @@ def test_another_version_is_refused_by_number(tmp_path: Path) -> None:
 def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = write(tmp_path / "set")
     before = path.read_bytes()
-    with pytest.raises(KeyboardInterrupt), ArrayWriter(path) as writer:
-        writer.append("x", np.zeros(3))
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with ArrayWriter(path) as writer:
+            writer.append("x", np.zeros(3))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["set"]
 

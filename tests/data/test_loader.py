@@ -28,9 +28,7 @@ def test_processes_share_the_same_global_batches(
     graphs = numbered(count)
 
     def batches(rank: int, of: int) -> list[list[int]]:
-        loader = BatchLoader(
-            graphs, batch_size, shuffle=True, seed=seed, rank=rank, world_size=of, drop_last=drop_last
-        )
+        loader = BatchLoader(graphs, batch_size, shuffle=True, seed=seed, rank=rank, world_size=of, drop_last=drop_last)
         loader.set_epoch(epoch)
         found = [batch.y.tolist() for batch in loader]
         assert len(found) == len(loader)

@@ -56,12 +56,10 @@ def iter_readings(
 
     In several processes (as many as there are cores, if not said) where there is enough to do.
     """
-    if processes is None and len(smiles) < _WORTH_PROCESSES:
-        processes = 1
     pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
     begin = 0
     with progress_bar("molecules to graphs", len(smiles)) as advance:
-        for reading in map_in_processes(work, pieces, processes=processes):
+        for reading in map_in_processes(work, pieces, processes=processes or processes_for(len(smiles))):
             yield begin, reading
             done = len(reading.rows) + len(reading.reasons)
             begin += done
@@ -76,15 +74,12 @@ def to_packed(arrays: MoleculeArrays, graph: dict[str, Array] | None = None) -> 
     )
 
 
-def map_in_processes(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, processes: int | None = None
-) -> Iterator[Result]:
+def map_in_processes(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, processes: int) -> Iterator[Result]:
     """``work(piece)`` for each piece, in order, at most a few pieces ahead of whoever takes the results.
 
     With one process everything happens here. The processes are joblib's: unlike the standard library's they
     do not run the user's script again, so scripts need no ``if __name__ == "__main__"``.
     """
-    processes = processes or usable_cores()
     if processes == 1:
         yield from map(work, pieces)
         return
@@ -104,6 +99,8 @@ def map_in_processes(
                 future.cancel()
 
 
-def usable_cores() -> int:
-    """Cores this process may use."""
+def processes_for(molecules: int) -> int:
+    """As many processes as this one may use cores, where there are enough molecules to be worth starting them."""
+    if molecules < _WORTH_PROCESSES:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

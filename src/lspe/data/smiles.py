@@ -63,8 +63,11 @@ def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
     text = smiles.strip()
     if not text:
         raise MoleculeError(text, "is no SMILES")
-    first, _, rest = text.partition(" ")
-    if rest and not rest.lstrip().startswith("|"):
+    if not text.isascii():  # RDKit passes over some of them without a word
+        strange = next(character for character in text if not character.isascii())
+        raise MoleculeError(text, f"has the character {strange!r}, which no SMILES has")
+    first, *rest = text.split(maxsplit=1)
+    if rest and not rest[0].startswith("|"):
         raise MoleculeError(text, f"has something behind the SMILES {first}; put names into their own column")
     with rdBase.BlockLogs():
         mol = Chem.MolFromSmiles(text)

@@ -90,7 +90,7 @@ def from_table(path: Path, source: Path) -> None:
     """Convert ZINC-full given as a table of Kekulé SMILES, which already say every bond's order."""
     import pandas as pd
 
-    from lspe.data.molecules import map_in_processes, to_packed
+    from lspe.data.molecules import map_in_processes, processes_for, to_packed
 
     table = pd.read_csv(source, usecols=["split", "kekule_smiles", "y"], dtype={"y": np.float32})
     y = table["y"].to_numpy().reshape(-1, 1)
@@ -101,7 +101,7 @@ def from_table(path: Path, source: Path) -> None:
 
     def parts() -> Iterator[PackedGraphs]:
         begin = 0
-        for arrays in map_in_processes(_kekule_arrays, pieces):
+        for arrays in map_in_processes(_kekule_arrays, pieces, processes=processes_for(len(smiles))):
             end = begin + len(arrays.num_nodes)
             yield to_packed(arrays, {"y": y[begin:end]})
             begin = end
