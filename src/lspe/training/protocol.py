@@ -1,5 +1,6 @@
 """How a network is trained, as a value."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -41,7 +42,7 @@ class PaperProtocol(Strict):
 class FastProtocol(Strict):
     """AdamW; a short warm-up, then a cosine to zero over a fixed number of epochs.
 
-    Gradients are clipped to norm ``clip``; the weights that count are an exponential moving average.
+    Gradients are clipped to norm ``clip``; the weights that count are an exponential moving average of decay ``ema``.
     """
 
     kind: Literal["fast"] = "fast"
@@ -54,14 +55,26 @@ class FastProtocol(Strict):
     max_hours: PositiveFloat | None = None
     report: Report = "last"
 
+    def learning_rate(self, step: int, steps: int) -> float:
+        """At ``step`` out of ``steps``: up in a straight line for the first ``warmup`` of them, then down a cosine."""
+        warm = self.warmup * steps
+        if step < warm:
+            return self.lr * min((step + 1) / warm, 1.0)
+        return self.lr * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
+
 
 Protocol = Annotated[PaperProtocol | FastProtocol, Field(discriminator="kind")]
 
 
 class Training(Strict):
-    """Everything about training that is not the network or the data."""
+    """Everything about training that is not the network or the data.
+
+    ``standardize``: targets of a regression are brought to mean 0 and standard deviation 1 of the training split;
+    predictions and scores are in the original units all the same.
+    """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
+    standardize: bool = False
     protocol: Protocol = PaperProtocol()
     positional_loss: PositionalLoss | None = None
     seeds: tuple[int, ...] = PAPER_SEEDS

@@ -1,0 +1,211 @@
+"""``lspe train``."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from lspe.training.experiment import Experiment
+    from lspe.training.run import Run
+
+DEFAULT = "nci/gatedgcn-lspe"
+DEFAULT_FOR_TABLES = "own/gatedgcn-lspe"
+TABLE = "Own data"
+MACHINE = "Machine"
+
+
+class Protocol(StrEnum):
+    paper = "paper"
+    fast = "fast"
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+class TaskKind(StrEnum):
+    regression = "regression"
+    binary = "binary"
+    multiclass = "multiclass"
+
+
+class Split(StrEnum):
+    random = "random"
+    scaffold = "scaffold"
+    column = "column"
+
+
+class Fragments(StrEnum):
+    keep = "keep"
+    largest = "largest"
+    error = "error"
+
+
+class OnInvalid(StrEnum):
+    error = "error"
+    skip = "skip"
+    nan = "nan"
+
+
+def train(
+    source: Annotated[
+        str | None, typer.Argument(metavar="[PRESET|CONFIG.YAML|RUN]", help="What to train (lspe presets lists them).")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value: model.layers=4. Repeatable.")
+    ] = None,
+    protocol: Annotated[Protocol | None, typer.Option(help="The paper's protocol, or the fast one.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Of weights and order; repeat for several runs.")] = None,
+    fold: Annotated[int | None, typer.Option(min=0, help="Only this fold (0, 1, …); otherwise all.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; otherwise one below runs/.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    init_from: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from another run's weights.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
+    data: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet with SMILES.", rich_help_panel=TABLE)] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Column to learn; repeat for several.", rich_help_panel=TABLE)
+    ] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option("--smiles-column", "--smiles", help="Column of SMILES.", rich_help_panel=TABLE)
+    ] = None,
+    task: Annotated[TaskKind | None, typer.Option(help="If it cannot be found out.", rich_help_panel=TABLE)] = None,
+    weight_column: Annotated[
+        str | None, typer.Option(help="Column with the weight of each row.", rich_help_panel=TABLE)
+    ] = None,
+    split: Annotated[Split | None, typer.Option(help="How to divide the rows.", rich_help_panel=TABLE)] = None,
+    split_column: Annotated[
+        str | None, typer.Option(help="Column that says train, val or test.", rich_help_panel=TABLE)
+    ] = None,
+    folds: Annotated[int | None, typer.Option(min=3, help="Cross-validate.", rich_help_panel=TABLE)] = None,
+    fragments: Annotated[Fragments, typer.Option(help="Salts and mixtures.", rich_help_panel=TABLE)] = Fragments.keep,
+    on_invalid: Annotated[
+        OnInvalid, typer.Option(help="Rows that cannot be used.", rich_help_panel=TABLE)
+    ] = OnInvalid.error,
+    device: Annotated[Device, typer.Option(rich_help_panel=MACHINE)] = Device.auto,
+    devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.", rich_help_panel=MACHINE)] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines that do.", rich_help_panel=MACHINE)] = 1,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Of each process; otherwise all cores.", rich_help_panel=MACHINE)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that read molecules.", rich_help_panel=MACHINE)
+    ] = None,
+    root: Annotated[Path | None, typer.Option(help="Where data sets are.", rich_help_panel=MACHINE)] = None,
+) -> None:
+    """Train a network; without an argument, the default one on the molecules that come with RDKit.
+
+    Examples: lspe train zinc/gatedgcn-lspe --protocol fast
+              lspe train --data solubility.csv --target logS --out runs/logS
+              lspe train runs/logS --resume
+    """
+    from lspe.training.experiment import (
+        TableSource,
+        load_data,
+        override,
+        read_experiment,
+        with_epochs,
+        with_protocol,
+        with_table,
+    )
+
+    experiment = read_experiment(source or (DEFAULT if data is None else DEFAULT_FOR_TABLES))
+    if data is not None:
+        chosen = split or (Split.column if split_column else Split.random)
+        table = TableSource(
+            path=str(data),
+            smiles=smiles_column,
+            targets=tuple(target) if target else None,
+            task=task.value if task else None,
+            weight=weight_column,
+            split=chosen.value,
+            split_column=split_column,
+            folds=folds,
+            fragments=fragments.value,
+            on_invalid=on_invalid.value,
+        )
+        experiment = with_table(experiment, table)
+    if protocol is not None:
+        experiment = with_protocol(experiment, protocol.value)
+    if epochs is not None:
+        experiment = with_epochs(experiment, epochs)
+    if seed:
+        experiment = experiment.model_copy(update={"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()})
+    if fold is not None:
+        experiment = experiment.model_copy(update={"fold": fold})
+    experiment = override(experiment, settings or [])
+    folder = out or _default_folder(experiment, source)
+    graphs = load_data(experiment, root, processes=workers)
+    _run(
+        experiment,
+        graphs,
+        folder,
+        resume=resume,
+        start=init_from,
+        device=device.value,
+        devices=devices,
+        nodes=nodes,
+        threads=threads,
+        tensorboard=tensorboard,
+    )
+
+
+def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | None, **options: Any) -> None:
+    from lspe.training.distributed import is_first
+    from lspe.training.fitting import Interrupted
+    from lspe.training.progress import Progress, progress_for_stdout
+    from lspe.training.run import Run
+    from lspe.training.several import train as train_all
+
+    progress = progress_for_stdout() if is_first() else Progress()
+    network = None if start is None else Run.open(start).network()
+    try:
+        run = train_all(experiment, data, folder, start=network, progress=progress, **options)
+    except Interrupted as interruption:
+        typer.echo(str(interruption), err=True)
+        raise typer.Exit(130) from None
+    if is_first():
+        _report_rows(data, folder)
+        _show(run)
+
+
+def _default_folder(experiment: "Experiment", source: str | None) -> Path:
+    """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
+    if source is not None and Path(source).is_dir():
+        return Path(source)
+    name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
+    seeds = experiment.seeds or (experiment.seed,)
+    return Path("runs") / f"{name.replace('/', '-')}-seed{'-'.join(map(str, seeds))}"
+
+
+def _report_rows(data: Any, folder: Path) -> None:
+    report = getattr(data, "report", None)
+    if report is None:
+        return
+    typer.echo(report.summary())
+    if report.findings:
+        report.write_csv(folder / "rows.csv")
+        typer.echo(f"every row left out, changed or noted: {folder / 'rows.csv'}")
+
+
+def _show(run: "Run") -> None:
+    from rich.table import Table
+
+    from lspe.cli.console import console
+    from lspe.training.summary import score_rows
+
+    summary = run.summary
+    table = Table(box=None)
+    rows = score_rows(summary)
+    for number, header in enumerate(rows[0]):
+        table.add_column(header, justify="right" if number else "left")
+    for row in rows[1:]:
+        table.add_row(*row)
+    out = console()
+    out.print(table)
+    out.print(f"run folder: {run.path}", highlight=False)

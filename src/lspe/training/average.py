@@ -1,0 +1,52 @@
+"""A moving average of a network's weights."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class MovingAverage:
+    r"""Exponential moving average of all weights and running statistics of a network.
+
+    .. math::
+        \bar\theta \leftarrow d\,\bar\theta + (1 - d)\,\theta, \qquad
+        d = \min\big(\mathrm{decay}, (1 + t) / (10 + t)\big)
+
+    after step t. The second term keeps the average within about the last tenth of the steps so far, so that a short
+    training on a small table is not averaged with its own beginning. BatchNorm's running mean and variance are
+    averaged like the weights they belong to; counters are copied.
+    """
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.steps = 0
+        self.network = deepcopy(network).requires_grad_(False).eval()
+        self._averaged, self._copied = _float_and_other(self.network)
+
+    @torch.no_grad()
+    def update(self, network: nn.Module) -> None:
+        """Take in the weights after a step."""
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        self.steps += 1
+        averaged, copied = _float_and_other(network)
+        torch._foreach_lerp_(self._averaged, averaged, 1 - decay)
+        for old, new in zip(self._copied, copied, strict=True):
+            old.copy_(new)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Averaged weights and the number of steps in them."""
+        return {"network": self.network.state_dict(), "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of :meth:`state_dict`."""
+        self.network.load_state_dict(state["network"])
+        self.steps = state["steps"]
+
+
+def _float_and_other(network: nn.Module) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    values = [value.detach() for value in network.state_dict(keep_vars=True).values()]
+    return [v for v in values if v.is_floating_point()], [v for v in values if not v.is_floating_point()]

@@ -1,0 +1,186 @@
+"""What is written down while a network trains, and when training stops."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+
+from lspe.training import checkpoint
+from lspe.training.distributed import is_first
+from lspe.training.module import EpochResult, TrainingModule
+from lspe.training.progress import Progress
+from lspe.training.run import write_table
+from lspe.training.tasks import goodness
+
+LAST = "last.ckpt"
+BEST = "best.ckpt"
+
+
+class Bookkeeper(Callback):
+    """Keeps metrics.csv and the checkpoints, remembers the best epoch, and says when it is enough.
+
+    The state at the end of each epoch is held in memory and written at most every ``every`` seconds, when training
+    ends and when it is interrupted. Since every epoch follows from the end of the one before, going on
+    from an older checkpoint only repeats epochs, with the same result.
+
+    Args:
+        folder: the run folder.
+        metric: the score that tells the best epoch.
+        progress: where to show what happens.
+        threads: of this process.
+        every: seconds between checkpoints.
+        tensorboard: also write TensorBoard's files.
+
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        metric: str,
+        progress: Progress,
+        *,
+        threads: int,
+        every: float = 5.0,
+        tensorboard: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.metric = metric
+        self.progress = progress
+        self.threads = threads
+        self.every = every
+        self.history: list[dict[str, float | None]] = []
+        self.best_epoch = 0
+        self.best_goodness = -float("inf")
+        self.stopped = ""
+        self.interrupted: BaseException | None = None
+        self._seconds_before = 0.0
+        self._unwritten: dict[str, dict[str, Any]] = {}
+        self._written_at = time.monotonic()
+        self._board = _open_tensorboard(folder) if tensorboard and is_first() else None
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what was written into a checkpoint."""
+        self.history = list(state["history"])
+        self.best_epoch, self.best_goodness = state["best_epoch"], state["best_goodness"]
+        self.stopped = state["stopped"]
+        self._seconds_before = state["seconds"]
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in training, that before an interruption included."""
+        return self._seconds_before + time.monotonic() - self._started
+
+    def setup(self, trainer: Trainer, pl_module: TrainingModule, stage: str) -> None:
+        torch.set_num_threads(self.threads)
+
+    def on_train_start(self, trainer: Trainer, pl_module: TrainingModule) -> None:
+        self._started = time.monotonic()
+        if is_first() and self.history:
+            write_table(self.folder / "metrics.csv", self.history)
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: TrainingModule, *_: Any) -> None:
+        self.progress.step()
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
+        result = pl_module.finish_epoch()
+        self.history.append(self._row(result))
+        if is_better := self._is_better(result):
+            self.best_epoch = result.epoch
+        self.stopped = trainer.strategy.broadcast(self._reason_to_stop(pl_module))
+        trainer.should_stop = bool(self.stopped)
+        if not is_first():
+            return
+        state = {
+            **pl_module.state(),
+            "history": list(self.history),
+            "best_epoch": self.best_epoch,
+            "best_goodness": self.best_goodness,
+            "stopped": self.stopped,
+            "seconds": self.seconds,
+            "threads": torch.get_num_threads(),
+            "processes": trainer.world_size,
+            "torch": str(torch.__version__),
+        }
+        if is_better:
+            self._unwritten[BEST] = state
+        self._unwritten[LAST] = state
+        self._record(result)
+        if self.stopped or time.monotonic() - self._written_at >= self.every:
+            self.write_checkpoints()
+
+    def on_exception(self, trainer: Trainer, pl_module: TrainingModule, exception: BaseException) -> None:
+        self.progress.end()
+        if isinstance(exception, KeyboardInterrupt | SystemExit):
+            self.interrupted = exception
+        if not isinstance(exception, checkpoint.CheckpointError):
+            self.write_checkpoints()
+
+    def on_train_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
+        self.progress.end()
+        if self._board is not None:
+            self._board.close()
+
+    def write_checkpoints(self) -> None:
+        """Write what is not on the disk yet, the best before the last."""
+        for name in (BEST, LAST):
+            if name in self._unwritten:
+                checkpoint.save(self.folder / name, self._unwritten.pop(name))
+        self._written_at = time.monotonic()
+
+    def _is_better(self, result: EpochResult) -> bool:
+        """The first of equal epochs stays the best; where the score is not defined the loss decides."""
+        score = result.val.scores[self.metric]
+        new = goodness(self.metric, score) if score == score else goodness("loss", result.val.loss)
+        if new <= self.best_goodness:
+            return False
+        self.best_goodness = new
+        return True
+
+    def _reason_to_stop(self, module: TrainingModule) -> str:
+        protocol = module.protocol
+        if module.lr_has_run_out:
+            return "the learning rate fell below its minimum"
+        if protocol.max_hours is not None and self.seconds > 3600 * protocol.max_hours:
+            return f"{protocol.max_hours:g} hours had passed"
+        return "all epochs were done" if module.epoch >= protocol.max_epochs else ""
+
+    def _row(self, result: EpochResult) -> dict[str, float | None]:
+        train, val = result.train.to_dict(), result.val.to_dict()
+        return {
+            "epoch": result.epoch,
+            "lr": result.lr,
+            "train_loss": train["loss"],
+            f"train_{self.metric}": train[self.metric],
+            "val_loss": val["loss"],
+            f"val_{self.metric}": val[self.metric],
+            "seconds": round(result.seconds, 3),
+            "graphs_per_second": round(result.graphs_per_second, 1),
+        }
+
+    def _record(self, result: EpochResult) -> None:
+        row = self.history[-1]
+        path = self.folder / "metrics.csv"
+        if len(self.history) == 1:
+            write_table(path, self.history)
+        else:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(",".join("" if value is None else repr(value) for value in row.values()) + "\n")
+        if self._board is not None:
+            for name, value in row.items():
+                if name != "epoch" and value is not None:
+                    self._board.add_scalar(name, value, result.epoch)
+        self.progress.epoch(result)
+
+
+def _open_tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        from lspe.training.module import TrainingError
+
+        raise TrainingError("TensorBoard is not installed: pip install 'lspe[tensorboard]'") from None
+    return SummaryWriter(str(folder / "tensorboard"))

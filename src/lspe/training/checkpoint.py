@@ -1,0 +1,69 @@
+"""Checkpoints: plain values and tensors in one file that is always whole.
+
+Lightning's own checkpoints hold the state of its loops and callbacks, which changes with its version, and are
+written in place. Ours hold only what a run needs to go on exactly or to predict, load with ``weights_only=True``
+(nothing in them is unpickled into objects), and appear under their name only when complete and on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lspe.errors import UserError
+
+FORMAT = 1
+
+
+class CheckpointError(UserError):
+    """A checkpoint that cannot be written or read."""
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Write ``state`` to ``path``; the old file stays as it is until the new one is complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:
+        kept = f"; the one of before ({path.name}) is intact" if path.exists() else ""
+        raise CheckpointError(
+            f"{path}: the checkpoint could not be written ({error}){kept}. "
+            f"Make room on the disk and go on with: lspe train {path.parent} --resume"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read what :func:`save` wrote."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: there is no such checkpoint")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the file may hold anything
+        raise CheckpointError(f"{path} is damaged and cannot be read ({_first_line(error)}). {_advice(path)}") from None
+    if not isinstance(state, dict) or "format" not in state:
+        raise CheckpointError(f"{path} is not a checkpoint of lspe. {_advice(path)}")
+    if state["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {state['format']}; this lspe reads format {FORMAT}: use the version that wrote it"
+        )
+    return state
+
+
+def _advice(path: Path) -> str:
+    other = path.with_name("best.ckpt" if path.name == "last.ckpt" else "last.ckpt")
+    if other.is_file():
+        return f"To go on from {other.name} instead, copy it over {path.name}; to start again, delete {path.name}."
+    return f"Delete it to start again, or put back a copy of {path.name}."
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

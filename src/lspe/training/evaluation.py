@@ -1,0 +1,89 @@
+"""How good a network is on a set of graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from lspe.data import BatchLoader, PackedGraphs
+from lspe.nn import Network, Output, positional_loss
+from lspe.training.distributed import add_up, rank, world_size
+from lspe.training.protocol import PositionalLoss
+from lspe.training.tasks import Objective
+
+EVALUATION_BATCH = 128
+
+
+def loss_sums(result: Output, batch: Batch, objective: Objective, positional: PositionalLoss | None) -> Tensor:
+    """The parts of the loss of a batch, as sums that may be added over batches and processes, ``[4]``.
+
+    Losses of the known targets; their weights; positional loss times graphs; graphs.
+    """
+    task, share = objective.loss(result.output, batch.y, getattr(batch, "weight", None))
+    graphs = task.new_tensor(float(batch.num_graphs))
+    if positional is None or result.p is None:
+        return torch.stack([task, share, torch.zeros_like(task), graphs])
+    position = positional_loss(
+        result.p,
+        batch.edge_index,
+        batch.batch,
+        batch.num_graphs,
+        weight=positional.weight,
+        scaling=positional.scaling,
+    )
+    return torch.stack([task, share, position * graphs, graphs])
+
+
+def mean_loss(sums: Tensor, over: Tensor, positional: PositionalLoss | None) -> Tensor:
+    r"""Task loss :math:`+ \alpha` · positional loss, with the numerators of ``sums`` and the denominators of ``over``.
+
+    Both are as :func:`loss_sums` gives them; a batch without any known target has task loss zero.
+    """
+    loss = sums[0] / torch.where(over[1] > 0, over[1], 1.0)
+    return loss if positional is None else loss + positional.alpha * sums[2] / over[3].clamp(min=1)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Loss and scores over a whole split."""
+
+    loss: float
+    scores: dict[str, float]
+
+    def to_dict(self) -> dict[str, float | None]:
+        """For JSON, where a score that is not defined is ``null``."""
+        return {name: None if value != value else value for name, value in {"loss": self.loss, **self.scores}.items()}
+
+
+@torch.inference_mode()
+def evaluate(
+    network: Network,
+    graphs: PackedGraphs,
+    objective: Objective,
+    positional: PositionalLoss | None = None,
+    *,
+    batch_size: int = EVALUATION_BATCH,
+) -> Evaluation:
+    """Loss and scores of ``network``, in evaluation mode, over all ``graphs``.
+
+    Where several processes run, each takes a part of every batch and all get the same result.
+    """
+    device = next(network.parameters()).device
+    was_training = network.training
+    network.eval()
+    scores = objective.scores().to(device)
+    sums = torch.zeros(4, dtype=torch.float64, device=device)
+    for batch in BatchLoader(graphs, batch_size, rank=rank(), world_size=world_size()):
+        batch = batch.to(device)
+        if batch.num_graphs == 0:
+            scores.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)
+            continue
+        result = network.run(batch)
+        sums += loss_sums(result, batch, objective, positional)
+        scores.update(result.output, batch.y)
+    network.train(was_training)
+    total = add_up(sums)
+    return Evaluation(float(mean_loss(total, total, positional)), scores.compute())

@@ -1,0 +1,231 @@
+"""Train one network on one division of the data, into a run folder."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from lspe.data import GraphData
+from lspe.nn import Network
+from lspe.presets import build_network
+from lspe.training import checkpoint
+from lspe.training.callbacks import LAST, Bookkeeper
+from lspe.training.curves import plot_curves
+from lspe.training.distributed import is_first, wait_for_all
+from lspe.training.environment import default_threads
+from lspe.training.experiment import CONFIG, Experiment, fit_to_data
+from lspe.training.module import TrainingError, TrainingModule
+from lspe.training.progress import Progress
+from lspe.training.run import Interface, Run, RunError, write_json, write_text
+from lspe.training.summary import make_summary
+from lspe.training.tasks import Objective, TargetScaling
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was interrupted; what there is has been saved."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"interrupted; the last whole epoch is saved. Go on with: lspe train {folder} --resume")
+
+
+def fit(
+    experiment: Experiment,
+    data: GraphData,
+    folder: Path,
+    *,
+    resume: bool = False,
+    start: Network | None = None,
+    device: Device = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    tensorboard: bool = False,
+    checkpoint_every: float = 5.0,
+) -> Run:
+    """Train ``experiment`` on ``data`` and leave everything in ``folder``.
+
+    Args:
+        experiment: what to train and how; its fold is chosen from ``data`` if it names one.
+        data: graphs, targets and splits, with the encoding that the network takes.
+        folder: the run folder. It must be new unless ``resume`` is set.
+        resume: go on from the last checkpoint of ``folder``; a finished run is left as it is.
+        start: weights to begin with, where their names and shapes fit; see :func:`transfer`.
+        device: ``auto`` takes a GPU where there is one.
+        devices: processes on this machine that share each batch.
+        nodes: machines that do.
+        threads: of each process; all cores if not given.
+        progress: where to show what happens; nowhere if not given.
+        tensorboard: write TensorBoard's files too.
+        checkpoint_every: seconds between checkpoints; at an interruption and at the end there is always one.
+
+    """
+    progress = progress or Progress()
+    threads = threads or default_threads(devices)
+    torch.set_num_threads(threads)
+    if experiment.fold is not None:
+        data = data.fold(experiment.fold)
+    experiment = fit_to_data(experiment, data)
+    state = _open_folder(experiment, folder, resume)
+    if resume and is_first() and (folder / "summary.json").is_file():
+        return Run.open(folder)
+
+    objective = Objective(experiment.task, _scaling(experiment, data))
+    module = _module(experiment, data, objective, start)
+    keeper = Bookkeeper(
+        folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
+    )
+    notes: list[str] = []
+    if state is not None:
+        module.restore(state)
+        keeper.restore(state)
+        notes = _differences(state, threads, devices * nodes)
+    if is_first():
+        write_text(folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}")
+        write_json(folder / "interface.json", Interface.of(data, objective.scaling).to_dict())
+    if not keeper.stopped:
+        _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
+    wait_for_all()
+    summary = make_summary(Run(folder), module, data, keeper)
+    if is_first():
+        plot_curves(keeper.history, experiment.task.metric, folder / "curves.png")
+        write_json(folder / "summary.json", summary)
+    return Run(folder)
+
+
+def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str, Any] | None:
+    """Make the run folder, or read the last checkpoint of the one that is there."""
+    if is_first():
+        folder.mkdir(parents=True, exist_ok=True)
+        if not resume and (folder / CONFIG).exists():
+            raise RunError(
+                f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
+            )
+    if not resume or not (folder / CONFIG).is_file():
+        return None
+    _check_same(Run(folder).config, experiment, folder)
+    return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
+
+
+def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
+    """A run goes on as it began; only the limits of the paper's protocol may be moved."""
+    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
+    if new.training.protocol.kind != "paper":
+        movable = set()
+    for place in sorted(before.keys() | after.keys()):
+        if before.get(place) != after.get(place) and place not in movable:
+            raise RunError(
+                f"{folder} was begun with {place} = {before.get(place)}, not {after.get(place)}: "
+                "leave the option out to go on, or choose another --out for a new run"
+            )
+
+
+def _flat(values: Any, place: str = "") -> dict[str, Any]:
+    if not isinstance(values, dict):
+        return {place: values}
+    flat: dict[str, Any] = {}
+    for name, below in values.items():
+        flat |= _flat(below, f"{place}.{name}" if place else name)
+    return flat
+
+
+def _scaling(experiment: Experiment, data: GraphData) -> TargetScaling | None:
+    if experiment.task.kind != "regression" or not experiment.training.standardize:
+        return None
+    return TargetScaling.of(torch.from_numpy(data.split("train").y.copy()))
+
+
+def _module(experiment: Experiment, data: GraphData, objective: Objective, start: Network | None) -> TrainingModule:
+    train, val = data.split("train"), data.split("val")
+    for name, part in (("training", train), ("validation", val)):
+        if len(part) == 0:
+            raise TrainingError(f"{data.name} has no {name} graphs")
+    torch.manual_seed(experiment.seed)
+    network = build_network(experiment)
+    if start is not None:
+        transfer(start, network)
+    return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
+
+
+def transfer(source: Network, target: Network) -> list[str]:
+    """Give ``target`` the weights of ``source`` that have the same name and shape; the names of those left fresh."""
+    old, new = source.state_dict(), target.state_dict()
+    fitting = {name: old[name] for name in new if name in old and old[name].shape == new[name].shape}
+    if not any(name in fitting for name, _ in target.layers.named_parameters(prefix="layers")):
+        raise TrainingError("no weight of the other run's layers fits: its network has another kind or width of layers")
+    target.load_state_dict(fitting, strict=False)
+    return [name for name in new if name not in fitting]
+
+
+def _train(
+    module: TrainingModule,
+    keeper: Bookkeeper,
+    experiment: Experiment,
+    notes: list[str],
+    *,
+    device: str,
+    devices: int,
+    nodes: int,
+) -> None:
+    protocol = module.protocol
+    trainer = _trainer(keeper, protocol.max_epochs - module.epoch, device, devices, nodes)
+    if is_first():
+        title = f"{experiment.name}  seed {experiment.seed}" + (
+            "" if experiment.fold is None else f"  fold {experiment.fold}"
+        )
+        keeper.progress.begin(title, keeper.metric, module.epoch, protocol.max_epochs, len(module.loader))
+        for note in notes:
+            keeper.progress.note(note)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
+            trainer.fit(module)
+    except SystemExit:
+        if keeper.interrupted is None:
+            raise
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise Interrupted(keeper.folder) from None
+
+
+def _trainer(keeper: Bookkeeper, epochs: int, device: str, devices: int, nodes: int) -> Any:
+    """Lightning's trainer with all switched off that costs time or prints: logging, bars and checkpoints are ours."""
+    from lightning.pytorch import Trainer
+    from lightning.pytorch.strategies import DDPStrategy
+
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    strategy: Any = "auto"
+    if devices * nodes > 1:
+        strategy = DDPStrategy(find_unused_parameters=True)
+    return Trainer(
+        accelerator="gpu" if device == "cuda" else device,
+        devices=devices,
+        num_nodes=nodes,
+        strategy=strategy,
+        max_epochs=epochs,
+        callbacks=[keeper],
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+
+
+def _differences(state: dict[str, Any], threads: int, devices: int) -> list[str]:
+    """What is not as it was when the run began, so that it may not go on to the last digit as it would have."""
+    now = {"threads": threads, "processes": devices, "torch": torch.__version__}
+    return [
+        f"the run was begun with {what} {state[what]} and goes on with {new}: last digits may differ"
+        for what, new in now.items()
+        if state[what] != new
+    ]

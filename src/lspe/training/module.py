@@ -1,0 +1,257 @@
+"""One network in training: what happens at each step and at the end of each epoch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+from torch.optim import Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch_geometric.data import Batch
+
+from lspe.data import BatchLoader, PackedGraphs
+from lspe.errors import UserError
+from lspe.nn import Network
+from lspe.training.average import MovingAverage
+from lspe.training.distributed import add_up, rank, world_size
+from lspe.training.evaluation import EVALUATION_BATCH, Evaluation, evaluate, loss_sums, mean_loss
+from lspe.training.protocol import FastProtocol, PaperProtocol, Training
+from lspe.training.tasks import Objective, Scores
+
+
+class TrainingError(UserError):
+    """A training that cannot go on, and why."""
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What an epoch gave."""
+
+    epoch: int
+    lr: float
+    train: Evaluation
+    val: Evaluation
+    seconds: float
+    graphs_per_second: float
+
+
+@dataclass
+class _SoFar:
+    """What the steps of an epoch have added up to."""
+
+    sums: Tensor
+    scores: Scores
+    started: float
+
+
+class TrainingModule(LightningModule):
+    """A network in training, with optimizer, learning rate and averaged weights as its protocol says.
+
+    Optimisation is by hand (Lightning calls it manual), so that a step reads as it happens. Every random number of
+    an epoch, the order of the graphs and dropout alike, is drawn from seed and epoch: a run that goes on from the
+    end of an earlier epoch does what it would have done.
+
+    With several processes each takes its part of every batch, and the loss is divided by what the whole batch
+    holds, so that the gradient is that of the whole batch. BatchNorm sees the part of its own process; its running
+    statistics are those of the first process. The ``released`` scaling of the positional loss, which is
+    no mean over graphs, is taken over parts too.
+
+    Args:
+        network: with fresh weights, or those to start from.
+        objective: loss and scores.
+        training: batch size, protocol, positional loss.
+        train: the graphs to learn from.
+        val: the graphs that choose the learning rate and the best epoch.
+        seed: of order and dropout.
+
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        objective: Objective,
+        training: Training,
+        train: PackedGraphs,
+        val: PackedGraphs,
+        *,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.network = network
+        self.objective = objective
+        self.training_config = training
+        self.protocol: PaperProtocol | FastProtocol = training.protocol
+        self.positional = training.positional_loss
+        self.val = val
+        self.seed = seed
+        self.loader = BatchLoader(train, training.batch_size, shuffle=True, seed=seed)
+        self.epoch = 0
+        self.average: MovingAverage | None = None
+        self.optimizer: Optimizer
+        self.plateau: ReduceLROnPlateau | None = None
+        self.so_far: _SoFar
+        self._resume: dict[str, Any] | None = None
+
+    @property
+    def reported_network(self) -> Network:
+        """The network whose weights count: the average where there is one."""
+        return self.network if self.average is None else self.average.network  # type: ignore[return-value]
+
+    def train_dataloader(self) -> BatchLoader:
+        self.loader.rank, self.loader.world_size = rank(), world_size()
+        return self.loader
+
+    def configure_optimizers(self) -> Optimizer:
+        protocol = self.protocol
+        fused = self.device.type in ("cpu", "cuda")
+        kind = AdamW if protocol.kind == "fast" else Adam
+        self.optimizer = kind(
+            self.network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay, fused=fused
+        )
+        if isinstance(protocol, FastProtocol):
+            self.average = MovingAverage(self.network, protocol.ema)
+        else:
+            self.plateau = ReduceLROnPlateau(self.optimizer, factor=protocol.factor, patience=protocol.patience)
+        if self._resume is not None:
+            self._restore_optimization(self._resume)
+            self._resume = None
+        return self.optimizer
+
+    def on_train_epoch_start(self) -> None:
+        state = np.random.SeedSequence([self.seed, self.epoch, rank()]).generate_state(1)
+        torch.manual_seed(int(state[0]))
+        self.loader.set_epoch(self.epoch)
+        self.network.train()
+        self.so_far = _SoFar(
+            torch.zeros(4, dtype=torch.float64, device=self.device),
+            self.objective.scores().to(self.device),
+            time.perf_counter(),
+        )
+
+    def training_step(self, batch: Batch, index: int) -> None:
+        if isinstance(self.protocol, FastProtocol):
+            steps = len(self.loader)
+            self._set_lr(self.protocol.learning_rate(self.epoch * steps + index, self.protocol.max_epochs * steps))
+        sums = self._forward(batch)
+        whole = add_up(sums.detach())
+        if not torch.isfinite(whole).all():
+            raise TrainingError(self._not_finite(index))
+        self.optimizer.zero_grad()
+        self.manual_backward(world_size() * mean_loss(sums, whole, self.positional))
+        if isinstance(self.protocol, FastProtocol):
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.protocol.clip)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update(self.network)
+        self.so_far.sums += whole
+
+    def _forward(self, batch: Batch) -> Tensor:
+        """The sums of the loss; of a process without graphs in this batch: zeros that depend on every weight."""
+        if batch.num_graphs == 0:
+            self.so_far.scores.update(torch.zeros(0, self.objective.task.outputs, device=self.device), batch.y)
+            nothing: Tensor = sum(weight.sum() * 0 for weight in self.network.parameters())  # type: ignore[assignment]
+            return torch.stack([nothing] * 4)
+        result = self.network.run(batch)
+        self.so_far.scores.update(result.output, batch.y)
+        return loss_sums(result, batch, self.objective, self.positional)
+
+    def finish_epoch(self) -> EpochResult:
+        """Evaluate, let the learning rate fall where it should, and count the epoch."""
+        sums, scores, started = self.so_far.sums, self.so_far.scores, self.so_far.started
+        lr = float(self.optimizer.param_groups[0]["lr"])
+        train_seconds = time.perf_counter() - started
+        train = Evaluation(float(mean_loss(sums, sums, self.positional)), scores.compute())
+        val = self.evaluate(self.val)
+        if not np.isfinite(val.loss):
+            raise TrainingError(f"the validation loss is {val.loss} after epoch {self.epoch + 1}. {_ADVICE}")
+        if self.plateau is not None:
+            self.plateau.step(val.loss)
+        self.epoch += 1
+        seconds = time.perf_counter() - started
+        return EpochResult(self.epoch, lr, train, val, seconds, len(self.loader.graphs) / train_seconds)
+
+    def evaluate(self, graphs: PackedGraphs, network: Network | None = None) -> Evaluation:
+        """Loss and scores of the network that counts, or of another."""
+        batch_size = self.training_config.batch_size
+        if self.positional is None:
+            batch_size = max(batch_size, EVALUATION_BATCH)
+        return evaluate(
+            network or self.reported_network, graphs, self.objective, self.positional, batch_size=batch_size
+        )
+
+    @property
+    def lr_has_run_out(self) -> bool:
+        """Whether the learning rate has fallen below its minimum."""
+        protocol = self.protocol
+        return isinstance(protocol, PaperProtocol) and self.optimizer.param_groups[0]["lr"] < protocol.min_lr
+
+    def state(self) -> dict[str, Any]:
+        """All that training goes on from, as plain values and copies of tensors."""
+        return _copied(
+            {
+                "epoch": self.epoch,
+                "network": self.network.state_dict(),
+                "average": None if self.average is None else self.average.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "plateau": None if self.plateau is None else self.plateau.state_dict(),
+            }
+        )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state` gave."""
+        self.epoch = state["epoch"]
+        self.network.load_state_dict(state["network"])
+        self._resume = state
+
+    def _restore_optimization(self, state: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        if self.plateau is not None:
+            self.plateau.load_state_dict(state["plateau"])
+
+    def _set_lr(self, lr: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    def _not_finite(self, index: int) -> str:
+        """The message for a loss that is not a number: which epoch, which batch, which of its graphs."""
+        graphs = self.loader.graphs
+        whole_batches = BatchLoader(graphs, self.loader.batch_size, shuffle=True, seed=self.seed)
+        whole_batches.set_epoch(self.epoch)
+        positions = list(whole_batches.indices())[index]
+        with torch.no_grad():
+            output = self.network.eval().run(graphs.batch(positions).to(self.device)).output
+        numbers = graphs.numbers(positions)
+        bad = numbers[~torch.isfinite(output).all(dim=-1).cpu().numpy()]
+        which = f"graphs {_listed(numbers)} of the data"
+        if 0 < len(bad) < len(numbers):
+            which += f" (of these, the network's output is not finite for {_listed(bad)})"
+        return f"the loss is not a number in epoch {self.epoch + 1}, batch {index + 1}: {which}. {_ADVICE}"
+
+
+_ADVICE = (
+    "Look at the targets and features of these graphs, or lower the learning rate: --set training.protocol.lr=3e-4. "
+    "The last checkpoint is that of the epoch before."
+)
+
+
+def _listed(numbers: Any, most: int = 12) -> str:
+    shown = ", ".join(str(number) for number in sorted(numbers)[:most])
+    return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: _copied(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_copied(one) for one in value)
+    return value

@@ -1,0 +1,205 @@
+"""The run folder: what a training leaves behind, and all that is needed to predict with it later.
+
+::
+
+    config.yaml      the whole experiment; ``lspe train config.yaml`` repeats it
+    interface.json   what goes in and comes out: features and their vocabulary, names and scaling of the targets,
+                     what was done with fragments, versions
+    metrics.csv      one row an epoch
+    curves.png       the same as a picture
+    last.ckpt        after the last epoch; training goes on from here
+    best.ckpt        after the epoch of the best validation score
+    summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from lspe.data import Features, GraphData
+from lspe.errors import UserError
+from lspe.nn import Network
+from lspe.presets import build_network
+from lspe.training import checkpoint
+from lspe.training.environment import versions
+from lspe.training.experiment import CONFIG, Experiment, read_experiment
+from lspe.training.tasks import Objective, TargetScaling
+
+FORMAT = 1
+Which = Literal["reported", "last", "best"]
+
+
+class RunError(UserError):
+    """A run folder that cannot be used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """What a trained network takes and gives."""
+
+    features: Features
+    task_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    scaling: TargetScaling | None
+    fragments: str = "keep"
+
+    @classmethod
+    def of(cls, data: GraphData, scaling: TargetScaling | None, fragments: str = "keep") -> Interface:
+        """Of a network trained on ``data``."""
+        return cls(
+            features=data.features,
+            task_names=data.task_names,
+            class_names=data.class_names,
+            scaling=scaling,
+            fragments=fragments,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "format": FORMAT,
+            "features": self.features.to_dict(),
+            "task_names": list(self.task_names),
+            "class_names": list(self.class_names),
+            "scaling": None if self.scaling is None else self.scaling.to_dict(),
+            "fragments": self.fragments,
+            "versions": versions(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Interface:
+        """The inverse of :meth:`to_dict`; versions are for people to read."""
+        return cls(
+            features=Features.from_dict(values["features"]),
+            task_names=tuple(values["task_names"]),
+            class_names=tuple(values["class_names"]),
+            scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),
+            fragments=values["fragments"],
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder.
+
+    >>> run = Run.open("runs/zinc-gatedgcn-lspe-seed41")
+    >>> run.summary["reported"]["test"]["mae"]
+    >>> network = run.network()
+    """
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Run:
+        """The run in folder ``path``."""
+        run = cls(Path(path))
+        if not run.path.is_dir():
+            raise RunError(f"{path}: there is no such run folder")
+        if not (run.path / CONFIG).is_file():
+            parts = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
+            hint = f"; it holds runs: {', '.join(map(str, parts))}" if parts else ""
+            raise RunError(f"{path} is not a run folder: it has no {CONFIG}{hint}")
+        return run
+
+    @cached_property
+    def config(self) -> Experiment:
+        """The whole experiment."""
+        return read_experiment(str(self.path / CONFIG))
+
+    @cached_property
+    def interface(self) -> Interface:
+        """What goes in and comes out."""
+        values = self._json("interface.json")
+        if values.get("format") != FORMAT:
+            raise RunError(
+                f"{self.path}: the run has format {values.get('format')}; this lspe reads format {FORMAT}: "
+                "use the version that wrote it"
+            )
+        return Interface.from_dict(values)
+
+    @property
+    def objective(self) -> Objective:
+        """Loss, scores, and the meaning of the network's output."""
+        return Objective(self.config.task, self.interface.scaling)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether training came to its end."""
+        return (self.path / "summary.json").is_file()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The scores and what they were got with."""
+        if not self.is_finished:
+            raise RunError(f"{self.path}: training has not finished; go on with: lspe train {self.path} --resume")
+        return self._json("summary.json")
+
+    @property
+    def history(self) -> list[dict[str, float | None]]:
+        """metrics.csv: one row an epoch; a score that is not defined is ``None``."""
+        try:
+            text = (self.path / "metrics.csv").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [
+            {name: float(value) if value else None for name, value in row.items()}
+            for row in csv.DictReader(io.StringIO(text))
+        ]
+
+    def checkpoint(self, which: Which = "reported") -> dict[str, Any]:
+        """Everything in ``last.ckpt`` or ``best.ckpt``; ``reported`` is the one the protocol names."""
+        name = self.config.training.protocol.report if which == "reported" else which
+        return checkpoint.load(self.path / f"{name}.ckpt")
+
+    def network(self, which: Which = "reported") -> Network:
+        """The trained network, in evaluation mode, with the weights that count (averaged ones where there are)."""
+        state = self.checkpoint(which)
+        network = build_network(self.config)
+        weights = state["network"] if state["average"] is None else state["average"]["network"]
+        network.load_state_dict(weights)
+        return network.eval()
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(f"{path} is missing: the run folder is not complete") from None
+        except ValueError as error:
+            raise RunError(f"{path} is damaged: {error}") from None
+        if not isinstance(values, dict):
+            raise RunError(f"{path} is damaged: expected an object")
+        return values
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole: it has its name only when it is complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write an object as JSON; NaN is refused."""
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows with the same keys as CSV; ``None`` is an empty field."""
+    rows = list(rows)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, out.getvalue())
