@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from lspe._version import __version__
+from lspe.cli import data
+from lspe.cli.compare import compare
+from lspe.cli.doctor import doctor
+from lspe.cli.encode import encode
+from lspe.cli.plot import plot
+from lspe.cli.predict import predict
 from lspe.cli.presets import presets
+from lspe.cli.train import train
 from lspe.errors import UserError
 
 app = typer.Typer(
@@ -33,7 +40,9 @@ def main(
     """Learn from graphs with learnable structural and positional encodings."""
 
 
-app.command()(presets)
+for command in (train, predict, presets, encode, compare, plot, doctor):
+    app.command()(command)
+app.add_typer(data.app, name="data")
 
 
 def run() -> None:

@@ -1,6 +1,6 @@
 """Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
 
-from lspe.ops.choice import use
+from lspe.ops.choice import status, use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.norm import batch_norm
@@ -18,5 +18,6 @@ __all__ = [
     "scatter_max",
     "scatter_min",
     "scatter_sum",
+    "status",
     "use",
 ]

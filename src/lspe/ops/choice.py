@@ -54,6 +54,14 @@ def fused(*tensors: Tensor) -> bool:
     return obstacle is None
 
 
+def status() -> str:
+    """Which operators a CPU tensor meets, in words."""
+    if use.choice == "plain":
+        return "plain PyTorch, as chosen"
+    obstacle = _obstacle((torch.empty(0),))
+    return "fused, compiled C" if obstacle is None else f"plain PyTorch: {obstacle}"
+
+
 def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:
     dtype = tensors[0].dtype
     for tensor in tensors:
