@@ -52,7 +52,7 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
     name = "the standard input" if str(path) == "-" else str(path)
     try:
         with _open(path) as file:
-            records = _parquet_records(file) if file.peek(4)[:4] == b"PAR1" else _text_records(file, name)
+            records = _parquet_records(file, name) if file.peek(4)[:4] == b"PAR1" else _text_records(file, name)
             yield from _chunks(records, name, rows)
     except FileNotFoundError:
         raise DataError(f"{name} does not exist") from None
@@ -102,9 +102,9 @@ def _text_records(file: io.BufferedReader, name: str) -> Iterator[Record]:
         finally:
             csv.field_size_limit(limit)
             text.detach()
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise DataError(
-            f"{name}: after row {number} there are bytes that are not UTF-8 ({error.reason}). "
+            f"{name}: after row {number} there are bytes that are not UTF-8 ({error}). "
             "Save the table as CSV with encoding UTF-8."
         ) from None
     except csv.Error as error:
@@ -119,7 +119,7 @@ def _with_first(first: str, rest: Iterator[str]) -> Iterator[str]:
     yield from rest
 
 
-def _parquet_records(file: BinaryIO) -> Iterator[Record]:
+def _parquet_records(file: BinaryIO, name: str) -> Iterator[Record]:
     """Row number and values of each row of a Parquet file, its column names first."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -136,8 +136,8 @@ def _parquet_records(file: BinaryIO) -> Iterator[Record]:
             for values in zip(*columns, strict=True):
                 number += 1
                 yield number, list(values)
-    except pa.ArrowException as error:
-        raise DataError(f"the Parquet file is damaged: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{name} is a damaged Parquet file: {error}") from None
 
 
 def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableChunk]:

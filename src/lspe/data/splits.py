@@ -105,7 +105,7 @@ def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1))
     return by_code(part_of_group[group])
 
 
-def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None, what: str) -> Splits:
+def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None) -> Splits:
     """Divide as a column says; where it names no validation part, a tenth of the training part becomes one."""
     known = {
         **dict.fromkeys(("train", "training"), "train"),
@@ -115,14 +115,16 @@ def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike |
     parts = [known.get(value.strip().lower(), "") for value in values]
     if "" in parts:
         position = parts.index("")
-        raise DataError(f"{what}, row {rows[position]}: {values[position]!r} is none of train, val and test")
+        raise DataError(
+            f"row {rows[position]} of the split column: {values[position]!r} is none of train, val and test"
+        )
     splits = {name: np.flatnonzero(np.array(parts) == name) for name in NAMES}
     for name in ("train", "test"):
         if not len(splits[name]):
-            raise DataError(f"{what}: no row is marked {name!r}")
+            raise DataError(f"no row is marked {name!r}")
     if not len(splits["val"]):
         if len(splits["train"]) < 2:
-            raise DataError(f"{what}: one row to train on is not enough to take some for validation")
+            raise DataError("one row to train on is not enough to take some for validation")
         stratify = np.zeros(len(parts)) if labels is None else labels
         splits["train"], splits["val"] = hold_out(splits["train"], stratify, min(10, len(splits["train"])))
     return splits

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from lspe.data.packed import PackedWriter
 from lspe.data.reading import iter_table_chunks
 from lspe.data.report import Finding, Report, first_few
 from lspe.data.smiles import Fragments, read_smiles
-from lspe.data.splits import Fractions, column_split, k_folds, random_split, scaffold_split
+from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
 from lspe.data.targets import Targets, Task, check_something_to_learn, read_targets, to_number
 
 OnInvalid = Literal["error", "skip", "nan"]
@@ -57,7 +57,6 @@ class Table:
     split_values: Sequence[str] | None
     on_invalid: OnInvalid
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.smiles)
@@ -89,19 +88,23 @@ class Table:
             self._pack(path, fragments, split == "scaffold", processes)
 
         data = GraphData.open_or_build(path, build)
+        try:
+            if folds is not None:
+                return replace(data, folds=k_folds(len(data.graphs), folds, seed=seed, labels=self._strata(data)))
+            return replace(data, splits=self._splits(data, split, fractions, seed))
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}") from None
+
+    def _splits(self, data: GraphData, split: str, fractions: Fractions, seed: int) -> Splits:
         labels = self._strata(data)
-        count = len(data.graphs)
-        if folds is not None:
-            return replace(data, folds=k_folds(count, folds, seed=seed, labels=labels))
-        if split == "scaffold":
-            groups = open_arrays(path, verify=False).arrays["scaffold"]
-            return replace(data, splits=scaffold_split(groups, fractions))
+        if split == "scaffold" and data.graphs.path is not None:
+            groups = open_arrays(data.graphs.path, verify=False).arrays["scaffold"]
+            return scaffold_split(groups, fractions)
         if split == "column" and self.split_values is not None:
-            rows = data.graphs.column("table_row")
+            rows = data.graphs.column("table_row").tolist()
             value = dict(zip(self.numbers.tolist(), self.split_values, strict=True))
-            values = [value[row] for row in rows.tolist()]
-            return replace(data, splits=column_split(values, rows.tolist(), labels, self.path))
-        return replace(data, splits=random_split(count, fractions, seed=seed, labels=labels))
+            return column_split([value[row] for row in rows], rows, labels)
+        return random_split(len(data.graphs), fractions, seed=seed, labels=labels)
 
     def align(self, data: GraphData, values: Array) -> Array:
         """Values a graph of `data`, put in the order of the table's rows; NaN where a row has no graph."""
@@ -156,6 +159,9 @@ class Table:
             used = np.concatenate([np.empty(0, dtype=np.int64), *kept])
             if not len(used):
                 raise DataError(f"{self.path}: no row is left. {first_few(unreadable)}")
+            notes = check_something_to_learn(
+                replace(self.targets, y=self.targets.y[used]), self.target_columns, self.path
+            )
             findings = (*self.findings, *unreadable, *cut, *self._duplicates(used, canonical))
             about = Description(
                 name=Path(self.path).name,
@@ -165,7 +171,7 @@ class Table:
                 features=_FEATURES,
                 source=self.path,
                 class_names=self.targets.class_names,
-                report=Report(len(self), len(used), tuple(sorted(findings, key=lambda one: one.row)), self.notes),
+                report=Report(len(self), len(used), tuple(sorted(findings, key=lambda one: one.row)), tuple(notes)),
             )
             extra = {"scaffold": np.unique(np.array(groups), return_inverse=True)[1]} if scaffolds else {}
             writer.finish(about.to_dict(), extra)
@@ -236,29 +242,21 @@ def read_table(
     names = find_target_columns(columns, values, targets, used, name)
     found = read_targets({column: values[column] for column in names}, task, name)
 
-    findings = [
-        Finding(int(numbers[row]), column, value, problem, "counted as missing" if on_invalid == "nan" else "left out")
-        for row, column, value, problem in found.problems
-    ]
-    usable = found.labelled.copy()
-    if on_invalid != "nan":
-        usable[[row for row, *_ in found.problems]] = False
-    unlabelled = set(np.flatnonzero(~found.labelled).tolist()) - {row for row, *_ in found.problems}
-    for row in sorted(unlabelled):
-        value = values[names[0]][row]
-        findings.append(Finding(int(numbers[row]), names[0], value, "is no label", "left out"))
+    usable, findings = _labelled_rows(found, names, values, numbers, on_invalid)
     weights = None
     if weight is not None:
         weights = np.array([_weight(value) for value in values[weight]])
         for row in np.flatnonzero(np.isnan(weights)).tolist():
             problem = "is no weight (a number of at least 0)"
             findings.append(Finding(int(numbers[row]), weight, values[weight][row], problem, "left out"))
-            usable[row] = False
+        usable &= ~np.isnan(weights)
+        if not weights[usable].any():
+            raise DataError(f"{name}: the column {weight!r} gives no row a weight above 0")
     if findings and on_invalid == "error":
         raise DataError(f"{name}: {first_few(findings)}. {_MEND}")
     if not usable.any():
         raise DataError(f"{name}: no row is left. {first_few(findings)}")
-    remaining = replace(found, y=found.y[usable])
+    check_something_to_learn(replace(found, y=found.y[usable]), names, name)
     return Table(
         path=name,
         smiles_column=smiles_column,
@@ -271,8 +269,28 @@ def read_table(
         split_values=values[split_column] if split_column is not None else None,
         on_invalid=on_invalid,
         findings=tuple(findings),
-        notes=tuple(check_something_to_learn(remaining, names, name)),
     )
+
+
+def _labelled_rows(
+    targets: Targets,
+    names: Sequence[str],
+    values: Mapping[str, Sequence[str]],
+    numbers: Index,
+    on_invalid: OnInvalid,
+) -> tuple[Array, list[Finding]]:
+    """Which rows have a label that can be used, and what is wrong with the others."""
+    usable = targets.labelled
+    unreadable = [row for row, *_ in targets.problems]
+    if on_invalid != "nan":
+        usable[unreadable] = False
+    findings = [
+        Finding(int(numbers[row]), column, value, problem, "counted as missing" if usable[row] else "left out")
+        for row, column, value, problem in targets.problems
+    ]
+    for row in np.setdiff1d(np.flatnonzero(~usable), unreadable).tolist():
+        findings.append(Finding(int(numbers[row]), names[0], values[names[0]][row], "is no label", "left out"))
+    return usable, findings
 
 
 def _weight(value: str) -> float:

@@ -1,0 +1,132 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdkit import Chem
+
+from lspe.data import DataError
+from lspe.data.errors import MoleculeError
+from lspe.data.smiles import parse, scaffold
+from lspe.data.splits import check_partition, column_split, hold_out, k_folds, random_split, scaffold_split
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    labels=st.lists(st.integers(0, 3), min_size=10, max_size=200),
+    seed=st.integers(0, 99),
+    stratified=st.booleans(),
+)
+def test_random_splits_hold_every_graph_once_and_keep_proportions(
+    labels: list[int], seed: int, stratified: bool
+) -> None:
+    y = np.array(labels)
+    splits = random_split(len(y), (0.6, 0.2, 0.2), seed=seed, labels=y if stratified else None)
+    check_partition(splits, len(y), "test")
+    again = random_split(len(y), (0.6, 0.2, 0.2), seed=seed, labels=y if stratified else None)
+    assert all(np.array_equal(splits[name], again[name]) for name in splits)
+    assert len(splits["val"]) == len(splits["test"]) == int(len(y) * 0.2)
+    if stratified:
+        for name, fraction in (("train", 0.6), ("val", 0.2), ("test", 0.2)):
+            share = np.bincount(y[splits[name]], minlength=4)
+            assert np.abs(share - np.bincount(y, minlength=4) * fraction).max() <= 2
+
+
+def test_seeds_give_different_splits() -> None:
+    assert not np.array_equal(random_split(50, seed=0)["test"], random_split(50, seed=1)["test"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels=st.lists(st.integers(0, 3), min_size=8, max_size=120), folds=st.integers(3, 8), seed=st.integers(0, 9))
+def test_folds_test_every_graph_once_and_are_stratified(labels: list[int], folds: int, seed: int) -> None:
+    y = np.array(labels)
+    parts = k_folds(len(y), folds, seed=seed, labels=y)
+    for number, part in enumerate(parts):
+        check_partition(part, len(y), "test")
+        np.testing.assert_array_equal(part["val"], parts[(number + 1) % folds]["test"])
+        expected = np.bincount(y, minlength=4) / folds
+        assert np.abs(np.bincount(y[part["test"]], minlength=4) - expected).max() < 1
+    np.testing.assert_array_equal(np.sort(np.concatenate([part["test"] for part in parts])), np.arange(len(y)))
+
+
+def test_hold_out_takes_a_stratified_part() -> None:
+    y = np.array([0] * 90 + [1] * 180)
+    rest, held = hold_out(np.arange(270), y, 9)
+    assert np.bincount(y[held]).tolist() == [10, 20]
+    check_partition({"rest": rest, "held": held}, 270, "test")
+
+
+def test_scaffold_split_keeps_scaffolds_together_and_is_always_the_same() -> None:
+    scaffolds = np.array(list("aaaaabbbccdefghijklm"))
+    splits = scaffold_split(scaffolds, (0.6, 0.2, 0.2))
+    check_partition(splits, 20, "test")
+    groups = [set(scaffolds[part]) for part in splits.values()]
+    assert not (groups[0] & groups[1] | groups[0] & groups[2] | groups[1] & groups[2])
+    assert [len(part) for part in splits.values()] == [12, 4, 4]
+    assert set("abc") <= groups[0]
+    shuffled = np.random.default_rng(0).permutation(20)
+    assert [len(part) for part in scaffold_split(scaffolds[shuffled], (0.6, 0.2, 0.2)).values()] == [12, 4, 4]
+
+
+def test_scaffold_split_of_tox21_is_ogbs(shared_data: Path) -> None:
+    import pandas as pd
+
+    table = pd.read_csv(shared_data / "tox21.csv.gz")
+    scaffolds = []
+    for smiles in table["smiles"]:
+        try:
+            mol = parse(smiles)
+        except MoleculeError:  # eight with aluminium that RDKit could read when the benchmark was made
+            mol = Chem.MolFromSmiles(smiles, sanitize=False)
+            Chem.FastFindRings(mol)
+        scaffolds.append(scaffold(mol))
+    splits = scaffold_split(scaffolds)
+    given = table["split"].map({"train": "train", "valid": "val", "val": "val", "test": "test"}).to_numpy()
+    ours = np.empty(len(table), dtype=object)
+    for name, part in splits.items():
+        ours[part] = name
+    assert {name: len(part) for name, part in splits.items()} == {"train": 6264, "val": 783, "test": 784}
+    np.testing.assert_array_equal(ours, given)
+
+
+def test_a_scaffold_all_molecules_share_cannot_be_split() -> None:
+    with pytest.raises(DataError, match="10 of 10 molecules share one scaffold"):
+        scaffold_split(["c1ccccc1"] * 10)
+
+
+def test_a_column_divides_by_its_words() -> None:
+    splits = column_split(["Train", " training", "VALID", "test", "dev"], [2, 3, 4, 5, 6], None)
+    assert {name: part.tolist() for name, part in splits.items()} == {"train": [0, 1], "val": [2, 4], "test": [3]}
+
+
+def test_a_column_without_validation_part_gives_some_of_the_training_part() -> None:
+    splits = column_split(["train"] * 20 + ["test"] * 5, list(range(25)), [0, 1] * 12 + [0])
+    assert [len(part) for part in splits.values()] == [18, 2, 5]
+    check_partition(splits, 25, "test")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["train", "fold 1"], "row 3 of the split column: 'fold 1' is none of train, val and test"),
+        (["train", ""], "row 3 of the split column: ''"),
+        (["train", "val"], "no row is marked 'test'"),
+        (["test", "val"], "no row is marked 'train'"),
+        (["train", "test"], "one row to train on is not enough"),
+    ],
+)
+def test_a_split_column_that_does_not_divide_is_refused(values: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        column_split(values, [2, 3], None)
+
+
+def test_impossible_divisions_are_refused() -> None:
+    with pytest.raises(DataError, match=r"must add up to 1, not 0.5 \+ 0.1 \+ 0.1"):
+        random_split(10, (0.5, 0.1, 0.1))
+    with pytest.raises(DataError, match="2 rows cannot be divided into 3 parts"):
+        random_split(2)
+    with pytest.raises(DataError, match="5 rows cannot be divided into 6 folds"):
+        k_folds(5, 6)
+    with pytest.raises(DataError, match="at least 3"):
+        k_folds(5, 2)
