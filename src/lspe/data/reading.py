@@ -71,6 +71,7 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
         file: Any = sys.stdin.buffer if str(path) == "-" else stack.enter_context(Path(path).open("rb"))
         if not hasattr(file, "peek"):
             file = io.BufferedReader(file)
+            stack.callback(file.detach)
         if file.peek(2)[:2] == b"\x1f\x8b":
             file = io.BufferedReader(stack.enter_context(gzip.GzipFile(fileobj=file)))
         yield file
