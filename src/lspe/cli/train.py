@@ -156,11 +156,12 @@ def train(
 
 
 def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | None, **options: Any) -> None:
+    from lspe.plots.scores import training_curves
+    from lspe.plots.style import save
+    from lspe.training import Interrupted, Run, open_runs
+    from lspe.training import train as train_all
     from lspe.training.distributed import is_first
-    from lspe.training.fitting import Interrupted
     from lspe.training.progress import Progress, progress_for_stdout
-    from lspe.training.run import Run
-    from lspe.training.several import train as train_all
 
     progress = progress_for_stdout() if is_first() else Progress()
     network = None if start is None else Run.open(start).network()
@@ -170,6 +171,7 @@ def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | Non
         typer.echo(str(interruption), err=True)
         raise typer.Exit(130) from None
     if is_first():
+        save(training_curves(open_runs(run.path)), run.path / "curves", "png")
         _report_rows(data, folder)
         _show(run)
 

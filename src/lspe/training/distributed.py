@@ -1,16 +1,31 @@
 """What training needs to know of other processes; with one process everything here is trivial."""
 
+import os
+
 from torch import Tensor, distributed
 
 
 def world_size() -> int:
     """How many processes train together."""
-    return distributed.get_world_size() if _is_running() else 1
+    return distributed.get_world_size() if _have_met() else 1
 
 
 def rank() -> int:
     """The number of this process among them."""
-    return distributed.get_rank() if _is_running() else 0
+    return distributed.get_rank() if _have_met() else 0
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes and prints.
+
+    Known before the processes have met, from what torchrun, SLURM or Lightning tell each of them.
+    """
+    if _have_met():
+        return rank() == 0
+    for name in ("RANK", "SLURM_PROCID"):
+        if name in os.environ:
+            return os.environ[name] == "0"
+    return os.environ.get("LOCAL_RANK", "0") == os.environ.get("NODE_RANK", "0") == "0"
 
 
 def add_up(values: Tensor) -> Tensor:
@@ -27,12 +42,5 @@ def wait_for_all() -> None:
         distributed.barrier()
 
 
-def _is_running() -> bool:
+def _have_met() -> bool:
     return distributed.is_available() and distributed.is_initialized()
-
-
-def is_first() -> bool:
-    """Whether this process is the one that writes and prints; known before the processes have met."""
-    from lightning.fabric.utilities.rank_zero import rank_zero_only
-
-    return int(rank_zero_only.rank) == 0

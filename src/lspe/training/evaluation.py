@@ -11,10 +11,17 @@ from torch_geometric.data import Batch
 from lspe.data import BatchLoader, PackedGraphs
 from lspe.nn import Network, Output, positional_loss
 from lspe.training.distributed import add_up, rank, world_size
-from lspe.training.protocol import PositionalLoss
+from lspe.training.protocol import PositionalLoss, Training
 from lspe.training.tasks import Objective
 
 EVALUATION_BATCH = 128
+
+
+def evaluation_batch_size(training: Training) -> int:
+    """As in training where the positional loss depends on it, otherwise at least as large as is quick."""
+    if training.positional_loss is not None:
+        return training.batch_size
+    return max(training.batch_size, EVALUATION_BATCH)
 
 
 def loss_sums(result: Output, batch: Batch, objective: Objective, positional: PositionalLoss | None) -> Tensor:

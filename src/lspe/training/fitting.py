@@ -15,7 +15,6 @@ from lspe.nn import Network
 from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper
-from lspe.training.curves import plot_curves
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.experiment import CONFIG, Experiment, fit_to_data
@@ -95,7 +94,6 @@ def fit(
     wait_for_all()
     summary = make_summary(Run(folder), module, data, keeper)
     if is_first():
-        plot_curves(keeper.history, experiment.task.metric, folder / "curves.png")
         write_json(folder / "summary.json", summary)
     return Run(folder)
 

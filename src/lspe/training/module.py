@@ -19,7 +19,7 @@ from lspe.errors import UserError
 from lspe.nn import Network
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, world_size
-from lspe.training.evaluation import EVALUATION_BATCH, Evaluation, evaluate, loss_sums, mean_loss
+from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
 from lspe.training.protocol import FastProtocol, PaperProtocol, Training
 from lspe.training.tasks import Objective, Scores
 
@@ -178,9 +178,7 @@ class TrainingModule(LightningModule):
 
     def evaluate(self, graphs: PackedGraphs, network: Network | None = None) -> Evaluation:
         """Loss and scores of the network that counts, or of another."""
-        batch_size = self.training_config.batch_size
-        if self.positional is None:
-            batch_size = max(batch_size, EVALUATION_BATCH)
+        batch_size = evaluation_batch_size(self.training_config)
         return evaluate(
             network or self.reported_network, graphs, self.objective, self.positional, batch_size=batch_size
         )

@@ -6,7 +6,7 @@
     interface.json   what goes in and comes out: features and their vocabulary, names and scaling of the targets,
                      what was done with fragments, versions
     metrics.csv      one row an epoch
-    curves.png       the same as a picture
+    curves.png       the same as a picture (written by ``lspe train``; :func:`lspe.plots.draw` draws it for anyone)
     last.ckpt        after the last epoch; training goes on from here
     best.ckpt        after the epoch of the best validation score
     summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
@@ -24,12 +24,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from lspe.data import Features, GraphData
+from lspe.data import Features, GraphData, PackedGraphs
 from lspe.errors import UserError
 from lspe.nn import Network
 from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.environment import versions
+from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size
 from lspe.training.experiment import CONFIG, Experiment, read_experiment
 from lspe.training.tasks import Objective, TargetScaling
 
@@ -166,6 +167,17 @@ class Run:
         weights = state["network"] if state["average"] is None else state["average"]["network"]
         network.load_state_dict(weights)
         return network.eval()
+
+    def evaluate(self, graphs: PackedGraphs, which: Which = "reported") -> Evaluation:
+        """Loss and scores on graphs with the features and encoding that the run was trained with."""
+        training = self.config.training
+        return evaluate(
+            self.network(which),
+            graphs,
+            self.objective,
+            training.positional_loss,
+            batch_size=evaluation_batch_size(training),
+        )
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name

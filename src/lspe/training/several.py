@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from lspe.data import GraphData
+from lspe.data.locations import Root
 from lspe.errors import UserError
 from lspe.training.distributed import is_first
-from lspe.training.experiment import CONFIG, Experiment
+from lspe.training.experiment import CONFIG, Experiment, load_data
 from lspe.training.fitting import fit
-from lspe.training.run import Run, RunError, write_json, write_text
+from lspe.training.run import Run, RunError, Which, write_json, write_text
 from lspe.training.summary import SPLITS
 
 
@@ -92,3 +93,16 @@ def _spread(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
         known = None not in column
         result[key] = {"mean": float(np.mean(column)), "sd": float(np.std(column))} if known else None
     return result
+
+
+def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, root: Root = None) -> dict[str, Any]:
+    """Loss and scores of every single run of a folder on ``split``, by name; of several also mean and deviation."""
+    results: dict[str, Any] = {}
+    for run in open_runs(path):
+        data = load_data(run.config, root)
+        if run.config.fold is not None:
+            data = data.fold(run.config.fold)
+        results[run.path.name] = run.evaluate(data.split(split), which).to_dict()
+    if len(results) > 1:
+        results["all"] = _spread(list(results.values()))
+    return results
