@@ -1,0 +1,264 @@
+"""The data behind the pictures against known facts, and the files they become."""
+
+import itertools
+import os
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.graphs import random_graphs
+
+from lspe.data import GraphData, load
+from lspe.encodings import random_walk_encoding, uniqueness
+from lspe.errors import UserError
+from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.plots import FIGURES, draw
+from lspe.plots.distinct import count_distinct, distinct_encodings
+from lspe.plots.examples import EXAMPLES
+from lspe.plots.kinds import kinds_by_column
+from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
+from lspe.plots.scores import read_k_study, score_against_k
+from lspe.plots.sketch import sketch_graph, sketch_smiles
+from lspe.plots.style import kind_colours
+from lspe.plots.tellapart import find_kinds, summary
+
+
+@pytest.fixture(scope="module")
+def zinc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphData]:
+    if not (folder := os.environ.get("LSPE_DATA")) or not (Path(folder) / "zinc12k_graphs.npz").exists():
+        pytest.skip("LSPE_DATA has no zinc12k_graphs.npz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LSPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield load("zinc")
+
+
+def test_distinct_encodings_of_zinc_are_those_of_the_paper(zinc: GraphData) -> None:
+    laplacian, walk = count_distinct(zinc.split("val"))
+    assert len(walk.nodes) == 1000
+    assert (laplacian.distinct == laplacian.nodes).all()  # "all graphs lie on the diagonal line"
+    pairs, graphs = walk.points()
+    points = {(int(n), int(distinct)): int(count) for (n, distinct), count in zip(pairs, graphs, strict=True)}
+    assert points[23, 21] == 30
+    assert sum(points.values()) == 1000
+    assert all(distinct <= n for n, distinct in points)
+
+
+def test_the_picture_shows_every_point_once(zinc: GraphData) -> None:
+    counts = count_distinct(zinc.split("val"))
+    figure = distinct_encodings(*counts)
+    for axes, one in zip(figure.axes, counts, strict=False):
+        pairs, graphs = one.points()
+        marks = axes.collections[0]
+        drawn = {(*place, value) for place, value in zip(marks.get_offsets().tolist(), marks.get_array(), strict=True)}
+        assert drawn == {(*pair, value) for pair, value in zip(pairs.tolist(), graphs, strict=True)}
+
+
+def test_molecules_of_the_paper_have_their_numbers_of_colours(zinc: GraphData) -> None:
+    found = colour_molecules(zinc.split("val"), zinc.features.atom_vocabulary, PAPER_MOLECULES)
+    assert [(one.distinct, one.sketch.num_nodes) for one in found] == [(24, 24), (21, 21), (10, 14), (13, 18)]
+    for one in found:  # nodes of one colour are isomorphic, as the paper says
+        orbits = nx.Graph(one.sketch.edges.tolist())
+        matcher = nx.isomorphism.GraphMatcher(orbits, orbits)
+        reached = {(i, image[i]) for image in matcher.isomorphisms_iter() for i in image}
+        same = {(i, j) for i, a in enumerate(one.kinds) for j, b in enumerate(one.kinds) if a == b}
+        assert same == reached
+
+
+def test_drawn_molecules_are_the_molecules_of_the_table(zinc: GraphData) -> None:
+    pandas = pytest.importorskip("pandas")
+    table_path = Path(os.environ["LSPE_DATA"]) / "zinc12k.csv.gz"
+    if not table_path.exists():
+        pytest.skip("LSPE_DATA has no zinc12k.csv.gz")
+    table = pandas.read_csv(table_path).query("split == 'val'").reset_index()
+    for one in colour_molecules(zinc.split("val"), zinc.features.atom_vocabulary, PAPER_MOLECULES):
+        expected = sketch_smiles(table["smiles"][one.index])
+        assert Counter(zip(one.sketch.names, one.sketch.charges, strict=True)) == Counter(
+            zip(expected.names, expected.charges, strict=True)
+        )
+        assert Counter(one.sketch.orders) == Counter(expected.orders)
+        assert nx.is_isomorphic(
+            one.sketch.to_networkx(), expected.to_networkx(), node_match=lambda a, b: a["element"] == b["element"]
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_graphs(max_nodes=9))
+def test_kinds_agree_with_uniqueness_and_only_split(data: Any) -> None:
+    k = 5
+    encoding = random_walk_encoding(data.edge_index, data.num_nodes, k)
+    kinds = kinds_by_column(encoding)
+    for column in range(k):
+        assert len(set(kinds[column])) == int(kinds[column].max()) + 1
+        assert int(kinds[column].max()) + 1 == int(uniqueness(encoding[:, : column + 1]))
+    for before, after in itertools.pairwise(kinds):
+        order = np.argsort(after, kind="stable")
+        assert (np.diff(before[order]) >= 0).all()  # what splits becomes neighbouring kinds
+        pairs = {(int(b), int(a)) for b, a in zip(before, after, strict=True)}
+        assert len(pairs) == int(after.max()) + 1
+
+
+def test_kinds_of_the_regular_graph_are_its_orbits() -> None:
+    found = find_kinds([EXAMPLES["three-regular"].sketch()], 4)
+    names = np.array(found.sketches[0].names)
+    assert {frozenset(names[found.kinds[0] == kind]) for kind in range(3)} == {
+        frozenset("0145"),
+        frozenset("27"),
+        frozenset("36"),
+    }
+    # RW^3_ii = (closed walks of three steps) / 27: one triangle in two directions for {2, 7} and {0, 1, 4, 5}
+    assert np.allclose(np.sort(found.vectors[:, 2]), [0, 2 / 27, 2 / 27])
+    assert np.allclose(found.vectors[:, 1], 1 / 3)
+
+
+@pytest.mark.parametrize(
+    "first, second, walk, refinement",
+    [
+        ("decalin", "bicyclopentyl", 5, None),
+        ("csl-11-2", "csl-11-3", 3, None),
+        ("rook", "shrikhande", None, None),
+    ],
+)
+def test_examples_are_told_apart_as_known(first: str, second: str, walk: int | None, refinement: int | None) -> None:
+    a, b = EXAMPLES[first].sketch().to_networkx(), EXAMPLES[second].sketch().to_networkx()
+    assert not nx.is_isomorphic(a, b)
+    assert random_walk_test(a, b).step == walk
+    assert weisfeiler_lehman_test(a, b).step == refinement
+
+
+def test_pairs_share_no_kind_from_the_step_on_that_tells_them_apart() -> None:
+    sketches = [EXAMPLES["decalin"].sketch(), EXAMPLES["bicyclopentyl"].sketch()]
+    before, after = find_kinds(sketches, 4), find_kinds(sketches, 5)
+    assert (before.counts(0) == before.counts(1)).all()
+    assert not ((after.counts(0) > 0) & (after.counts(1) > 0)).any()
+
+
+def test_examples_have_the_degrees_they_are_named_for() -> None:
+    degrees = {name: {degree for _, degree in one.sketch().to_networkx().degree()} for name, one in EXAMPLES.items()}
+    assert degrees["three-regular"] == {3}
+    assert degrees["csl-11-2"] == degrees["csl-11-3"] == {4}
+    assert degrees["rook"] == degrees["shrikhande"] == {6}
+    assert nx.is_isomorphic(EXAMPLES["rook"].sketch().to_networkx(), nx.line_graph(nx.complete_bipartite_graph(4, 4)))
+
+
+@pytest.mark.parametrize("smiles", ["C", "[Na+].[Cl-]", "CC(=O)Oc1ccccc1C(=O)O", "C" * 60, "F[P-](F)(F)(F)(F)F"])
+def test_sketches_of_molecules_keep_atoms_apart(smiles: str) -> None:
+    sketch = sketch_smiles(smiles)
+    distances = np.linalg.norm(sketch.places[:, None] - sketch.places[None], axis=2)
+    assert np.isfinite(sketch.places).all()
+    assert (distances[~np.eye(sketch.num_nodes, dtype=bool)] > 0.3).all()
+
+
+def test_labels_show_charges() -> None:
+    sketch = sketch_smiles("[Fe+2].[O-]C")
+    assert [sketch.label(node) for node in range(3)] == ["Fe2+", "O−", "C"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(random_graphs(max_nodes=8, directed=True, self_loops=True))
+def test_sketches_of_graphs_keep_their_edges(data: Any) -> None:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(data.num_nodes))
+    graph.add_edges_from(data.edge_index.t().tolist())
+    sketch = sketch_graph(graph)
+    assert set(map(tuple, sketch.edge_index.t().tolist())) == set(graph.edges)
+    assert np.isfinite(sketch.places).all()
+    undirected = sketch_graph(graph.to_undirected())
+    assert set(map(tuple, undirected.edge_index.t().tolist())) == set(graph.edges) | {(j, i) for i, j in graph.edges}
+
+
+def test_colours_differ() -> None:
+    for count in (1, 3, 6, 7, 24):
+        assert len({tuple(np.atleast_1d(colour)) for colour in kind_colours(count)}) == count
+
+
+def test_figures_become_the_same_files_every_time(tmp_path: Path) -> None:
+    paths = [draw("csl", out=tmp_path / name) for name in ("first", "second")]
+    assert [path.suffix for path in paths[0]] == [".png", ".svg"]
+    assert [path.read_bytes() for path in paths[0]] == [path.read_bytes() for path in paths[1]]
+    root = ET.parse(paths[0][1]).getroot()
+    assert root.tag.endswith("svg")
+
+
+def test_all_draws_what_needs_no_source(zinc: GraphData, tmp_path: Path) -> None:
+    paths = draw("all", out=tmp_path, form="svg")
+    assert {path.stem for path in paths} == set(FIGURES) - {"k-study", "curves"}
+    assert all(ET.parse(path).getroot().tag.endswith("svg") for path in paths)
+
+
+def test_k_study_is_read_and_drawn_with_its_best_k(tmp_path: Path) -> None:
+    table = tmp_path / "k.csv"
+    rows = [(20, 0.093, 0.003), (4, 0.13, 0.004), (24, 0.095, 0.002)]
+    lines = [f"zinc/gatedgcn-lspe,{k},{test},{sd}" for k, test, sd in rows]
+    lines += ["moltox21/pna-lspe,8,0.75,0.01", "moltox21/pna-lspe,16,0.76,0.01"]
+    table.write_text("\n".join(["preset,k,test,test_sd", *lines]))
+    study = read_k_study(table)
+    assert [score.k for score in study["zinc/gatedgcn-lspe"]] == [4, 20, 24]
+    figure = score_against_k(study)
+    labels = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
+    assert labels == [
+        ["ours, mean ± sd", "best, k = 20", "paper, k = 20"],
+        ["ours, mean ± sd", "best, k = 16", "paper, k = 16"],
+    ]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test MAE", "test ROC AUC"]
+    assert draw("k-study", [table], out=tmp_path, form="png") == [tmp_path / "k-study.png"]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, "does not exist"),
+        ("preset,k,test\n", "no column 'test_sd'"),
+        ("preset,k,test,test_sd\n", "has no rows"),
+        ("preset,k,test,test_sd\nzinc/gatedgcn-lspe,four,1,1\n", "row 2: k, test and test_sd must be numbers"),
+        ("preset,k,test,test_sd\nzinc/gatedgcn-lspe,4,nan,1\n", "row 2: the score is not a finite number"),
+    ],
+)
+def test_bad_k_studies_are_refused_in_words(content: str | None, message: str, tmp_path: Path) -> None:
+    table = tmp_path / "k.csv"
+    if content is not None:
+        table.write_text(content)
+    with pytest.raises(UserError, match=message):
+        draw("k-study", [table], out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, sources, message",
+    [
+        ("decalins", [], "did you mean 'decalin'"),
+        ("k-study", [], "lspe plot k-study k-study.csv"),
+        ("curves", [], "lspe plot curves RUN"),
+        ("csl", ["x.csv"], "takes no source"),
+        ("k-study", ["a.csv", "b.csv"], "one table"),
+    ],
+)
+def test_wrong_names_and_sources_are_refused_in_words(
+    name: str, sources: list[str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        draw(name, sources, out=tmp_path)
+
+
+def test_summaries_say_which_test_saw_what() -> None:
+    def of(first: str, second: str) -> str:
+        return summary(random_walk_test(first, second), weisfeiler_lehman_test(first, second))
+
+    assert of("CCO", "CCCO").startswith("They are different before any step")
+    assert of("CCO", "CCN").startswith("Neither test")
+    assert "apart from step 5 on, 1-WL never" in of("C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1")
+    assert "from step 2 on, 1-WL from step 1 on" in of("CCCC", "CC(C)C")
+
+
+def test_random_walks_of_the_pairs_match_a_dense_matrix_power() -> None:
+    for name in ("decalin", "csl-11-2"):
+        sketch = EXAMPLES[name].sketch()
+        adjacency = nx.to_numpy_array(sketch.to_networkx())
+        walk = adjacency / adjacency.sum(1, keepdims=True)
+        expected = np.stack([np.linalg.matrix_power(walk, step).diagonal() for step in range(1, 6)], axis=1)
+        found = find_kinds([sketch], 5)
+        assert np.allclose(found.vectors[found.kinds[0]], expected, atol=1e-12)
