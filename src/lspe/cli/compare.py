@@ -1,0 +1,66 @@
+"""``lspe compare``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lspe.errors import UserError
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A SMILES, or a file with a graph: .graphml, .json, ...")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    label: Annotated[
+        str | None,
+        typer.Option(help="Also tell nodes apart by this attribute, 'element' for SMILES; else only bonds count."),
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw both, too: a .png or .svg file.")] = None,
+) -> None:
+    """Try to tell two molecules or graphs apart: by random walks, and by 1-WL.
+
+    Example: lspe compare C1CCC2CCCCC2C1 C1CCC(C1)C1CCCC1 --picture pair.png
+    """
+    from rich.table import Table
+
+    from lspe.cli.console import console
+    from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+    from lspe.plots.tellapart import summary
+
+    if picture is not None and picture.suffix not in (".png", ".svg"):
+        raise UserError(f"{picture}: a picture is written to a file that ends in .png or .svg")
+    graphs = [_read(one) for one in (first, second)]
+    try:
+        walk = random_walk_test(*graphs, label=label)
+        refinement = weisfeiler_lehman_test(*graphs, label=label)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    table = Table("test", "verdict", "first step that differs", box=None)
+    for name, result in (("random walk", walk), ("1-WL", refinement)):
+        table.add_row(name, result.verdict, "–" if result.step is None else str(result.step))
+    console().print(table, summary(walk, refinement), sep="\n", highlight=False)
+    if picture is not None:
+        _draw(graphs, [first, second], walk, refinement, picture)
+        console().print(f"wrote {picture}", highlight=False)
+
+
+def _read(text: str) -> Any:
+    """The networkx graph of a graph file, or the SMILES itself if it is one."""
+    from lspe.data.graph_files import is_graph_file, read_graph_file
+    from lspe.data.smiles import parse
+
+    if is_graph_file(text) or Path(text).is_file():
+        return read_graph_file(text)
+    parse(text)
+    return text
+
+
+def _draw(graphs: list[Any], titles: list[str], walk: Any, refinement: Any, picture: Path) -> None:
+    from lspe.plots.sketch import sketch_graph, sketch_smiles
+    from lspe.plots.style import save
+    from lspe.plots.tellapart import comparison
+
+    first, second = (sketch_smiles(graph) if isinstance(graph, str) else sketch_graph(graph) for graph in graphs)
+    short = [title if len(title) <= 36 else f"{title[:35]}…" for title in titles]
+    figure = comparison(first, second, short, walk, refinement)
+    save(figure, picture.with_suffix(""), "svg" if picture.suffix == ".svg" else "png")

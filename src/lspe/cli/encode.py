@@ -1,0 +1,40 @@
+"""``lspe encode``."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def encode(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE_OR_GRAPH_FILE",
+            help="A table with a SMILES column (CSV, TSV, Parquet, - for the standard input), or one graph: "
+            ".graphml, .gml, .edgelist, .edges or .json.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
+    encoding: Annotated[
+        Literal["rwpe", "lappe"], typer.Option(help="Random walk or Laplacian positional encoding.")
+    ] = "rwpe",
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of columns: steps of the walk, or eigenvectors.")] = 16,
+    smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
+) -> None:
+    """Write the positional encodings of a table of molecules, or of a graph, to a file.
+
+    Example: lspe encode molecules.csv -o encodings.parquet -k 20
+    """
+    from lspe.cli.console import console
+    from lspe.data.encoding_files import write_encodings
+
+    written = write_encodings(source, out, encoding=encoding, k=k, smiles_column=smiles_column)
+    print_ = console().print
+    print_(f"{written.encoded:,} of {written.rows:,} graphs encoded, {written.nodes:,} nodes: {out}", highlight=False)
+    if written.first_reason is not None:
+        failed = written.rows - written.encoded
+        print_(
+            f"{failed:,} could not be read (see the reasons in {out}), the first: {written.first_reason}",
+            style="yellow", highlight=False, markup=False,
+        )  # fmt: skip

@@ -1,0 +1,235 @@
+"""Encodings of a table of molecules, or of a graph file, written to Parquet or npz."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lspe.data.columns import find_smiles_column
+from lspe.data.encoded import ATTRIBUTE
+from lspe.data.errors import DataError
+from lspe.data.features import Features
+from lspe.data.graph_files import is_graph_file, read_graph_file
+from lspe.data.molecules import smiles_to_graphs
+from lspe.data.packed import EncodingKind
+from lspe.data.progress import progress_bar
+from lspe.data.reading import iter_table_chunks
+
+_ROWS = 20_000
+_TABLE_COLUMNS = ("molecule", "smiles", "atom")
+_GRAPH_COLUMNS = ("graph", "file", "node")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    r"""The encodings of some graphs, one below the other.
+
+    `names` are the SMILES of a table's rows, or the file's name; `reasons` says why row i of these is no graph.
+
+    Shapes, with :math:`G` rows and :math:`N` nodes:
+        - **num_nodes:** :math:`[G]`, zero where there is a reason
+        - **nodes:** :math:`[N]`, numbers of atoms, names of other nodes
+        - **encoding:** :math:`[N, k]`
+    """
+
+    names: list[str]
+    num_nodes: NDArray[np.int64]
+    nodes: NDArray[Any]
+    encoding: NDArray[np.float32]
+    reasons: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: rows of the source, how many could be encoded, how many nodes they have, and the first
+    reason why one could not.
+    """
+
+    rows: int
+    encoded: int
+    nodes: int
+    first_reason: str | None
+
+
+def write_encodings(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    encoding: EncodingKind = "rwpe",
+    k: int = 16,
+    smiles_column: str | None = None,
+) -> Written:
+    """Encode every molecule of a table (``-`` is the standard input), or the graph in a graph file.
+
+    A Parquet file has one row an atom: ``molecule`` (the row of the table, from 0), ``smiles``, ``atom``, the columns
+    ``rwpe_1`` … and ``reason``; a molecule that cannot be read has one row with nothing but the reason. It is written
+    a piece at a time, so a table of any length fits into memory. (Of a graph file the first three are called
+    ``graph``, ``file`` and ``node``, the node's name.) An npz file has the arrays ``encoding`` [N, k],
+    ``offsets`` [G + 1] (graph g has the rows ``offsets[g]`` to ``offsets[g + 1]``), ``names`` [G], ``nodes`` [N] and
+    ``reasons`` [G].
+    """
+    target = Path(out)
+    sinks: dict[str, type[_Sink]] = {".parquet": _Parquet, ".npz": _Npz}
+    if target.suffix.lower() not in sinks:
+        raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
+    if encoding not in ATTRIBUTE:
+        raise DataError(f"there is no encoding {encoding!r}; use 'rwpe' (random walk) or 'lappe' (Laplacian)")
+    if k < 1:
+        raise DataError(f"an encoding needs at least one column, not k = {k}")
+    columns: tuple[str, ...]
+    if is_graph_file(source):
+        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, encoding, k)
+    else:
+        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, encoding, k)
+    columns = (*columns, *(f"{encoding}_{column}" for column in range(1, k + 1)), "reason")
+    rows = encoded = nodes = 0
+    first_reason: str | None = None
+    with _complete_or_nothing(target) as temporary, sinks[target.suffix.lower()](temporary, columns) as sink:
+        for piece in pieces:
+            sink.write(piece, rows)
+            for row, reason in sorted(piece.reasons.items()):
+                first_reason = first_reason or f"molecule {rows + row}, {piece.names[row]!r} {reason}"
+            rows += len(piece.names)
+            encoded += len(piece.names) - len(piece.reasons)
+            nodes += len(piece.encoding)
+    return Written(rows, encoded, nodes, first_reason)
+
+
+def _table(source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int) -> Iterator[Encoded]:
+    with progress_bar("molecules", None) as advance:
+        for chunk in iter_table_chunks(source, rows=_ROWS):
+            column = find_smiles_column(chunk.columns, smiles_column, str(source))
+            smiles = chunk.column(column)
+            found = smiles_to_graphs(smiles, Features("ogb"))
+            num_nodes = np.zeros(len(smiles), dtype=np.int64)
+            num_nodes[found.rows] = np.diff(found.graphs.node_ptr)
+            yield Encoded(
+                smiles,
+                num_nodes,
+                np.concatenate([np.empty(0, dtype=np.int64), *map(np.arange, num_nodes)]),
+                found.graphs.with_encoding(kind, k).node[ATTRIBUTE[kind]],
+                found.reasons,
+            )
+            advance(len(smiles))
+
+
+def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> Iterator[Encoded]:
+    from lspe.encodings import laplacian_encoding, random_walk_encoding
+
+    graph = read_graph_file(source)
+    number = {node: i for i, node in enumerate(graph)}
+    edges = [(number[i], number[j], float(weight)) for i, j, weight in graph.edges(data="weight", default=1.0)]
+    if not graph.is_directed():
+        edges += [(j, i, weight) for i, j, weight in edges if i != j]
+    table = torch.tensor(edges, dtype=torch.float64).reshape(-1, 3)
+    try:
+        if kind == "rwpe":
+            values = random_walk_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
+        else:
+            values = laplacian_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2]).vectors
+    except ValueError as error:
+        raise DataError(f"{source}: {error}") from None
+    names = np.array([str(node) for node in number])
+    yield Encoded([str(source)], np.array([len(names)]), names, values.numpy())
+
+
+class _Sink(Protocol):
+    """Something encodings are written to, piece after piece."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None: ...
+
+    def __enter__(self) -> _Sink: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def write(self, piece: Encoded, first: int) -> None:
+        """Add a piece whose first row is number `first` of the source."""
+
+
+class _Parquet:
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        self.path, self.columns = path, columns
+        self.writer: Any = None
+
+    def __enter__(self) -> _Parquet:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+    def write(self, piece: Encoded, first: int) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        unread = [row in piece.reasons for row in range(len(piece.names))]
+        rows_of = np.where(unread, 1, piece.num_nodes)
+        graph = np.repeat(np.arange(len(piece.names)), rows_of)
+        is_node = np.repeat(np.logical_not(unread), rows_of)
+        place = np.where(is_node, np.cumsum(is_node) - 1, -1)
+        columns = [
+            pa.array(graph + first),
+            pa.DictionaryArray.from_arrays(pa.array(graph), pa.array(piece.names, pa.string())),
+            *(_at(column, place) for column in (piece.nodes, *piece.encoding.T)),
+            pa.array([piece.reasons.get(int(row)) for row in graph], pa.string()),
+        ]
+        table = pa.table(columns, names=self.columns)
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table)
+
+
+def _at(values: NDArray[Any], place: NDArray[np.int64]) -> Any:
+    """The values at some places as an Arrow array, null where the place is -1."""
+    import pyarrow as pa
+
+    padded = np.append(values, np.zeros(1, values.dtype))
+    return pa.array(padded[place], mask=place < 0)
+
+
+class _Npz:
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        self.path = path
+        self.pieces: list[Encoded] = []
+
+    def __enter__(self) -> _Npz:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is not None:
+            return
+        with self.path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                encoding=np.concatenate([one.encoding for one in self.pieces]),
+                offsets=np.concatenate([[0], *(one.num_nodes for one in self.pieces)]).cumsum(),
+                names=np.array([name for one in self.pieces for name in one.names], dtype=np.str_),
+                nodes=np.concatenate([one.nodes for one in self.pieces]),
+                reasons=np.array(
+                    [one.reasons.get(row, "") for one in self.pieces for row in range(len(one.names))], dtype=np.str_
+                ),
+            )
+
+    def write(self, piece: Encoded, first: int) -> None:
+        self.pieces.append(piece)
+
+
+@contextmanager
+def _complete_or_nothing(path: Path) -> Iterator[Path]:
+    """A file to write to that gets the name `path` only when everything went well."""
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
