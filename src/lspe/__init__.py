@@ -20,6 +20,9 @@ _HOME = {
     "build_network": "lspe.presets",
     "list_presets": "lspe.presets",
     "load_preset": "lspe.presets",
+    "load": "lspe.predict",
+    "LSPERegressor": "lspe.estimators",
+    "LSPEClassifier": "lspe.estimators",
 }
 
 __all__ = [  # noqa: PLE0604

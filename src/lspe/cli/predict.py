@@ -1,0 +1,68 @@
+"""``lspe predict``."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Weights(StrEnum):
+    reported = "reported"
+    last = "last"
+    best = "best"
+
+
+def predict(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN... (TABLE|-)",
+            help="Run folders (several are an ensemble), then a table with SMILES (CSV, TSV, Parquet, .smi; "
+            "- is the standard input) unless --smiles gives molecules.",
+        ),
+    ],
+    smiles: Annotated[list[str] | None, typer.Option(help="A molecule; repeat for several.")] = None,
+    output: Annotated[
+        str, typer.Option("--out", "-o", help=".csv, .tsv or .parquet; otherwise CSV on the standard output.")
+    ] = "-",
+    smiles_column: Annotated[
+        str | None, typer.Option("--smiles-column", help="Column of SMILES, if not found by name.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Also write vectors of molecules and atoms: .npz or .parquet.")
+    ] = None,
+    weights: Annotated[Weights, typer.Option(help="Of which epoch.")] = Weights.reported,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
+) -> None:
+    """Predict molecules with a trained network, or with several: then mean and standard deviation.
+
+    Every row and column is kept; a molecule that cannot be read gets no value but a reason.
+
+    Examples: lspe predict runs/logS molecules.csv -o predicted.csv
+              lspe predict runs/logS --smiles CCO --smiles c1ccccc1
+              cat molecules.smi | lspe predict runs/a runs/b -
+    """
+    from lspe.errors import UserError
+    from lspe.predict import load
+    from lspe.predict.tables import predict_table
+
+    runs, table = (names, smiles) if smiles else (names[:-1], names[-1])
+    if not runs or (Path(names[-1], "config.yaml").is_file() and not smiles):
+        raise UserError(
+            f"no molecules to predict: behind the run ({names[-1]}) name a table, - for the standard input, "
+            "or give --smiles"
+        )
+    predictor = load(runs, which=weights.value, device=device)
+    try:
+        summary = predict_table(
+            predictor, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=workers
+        )
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    where = "" if output == "-" else f": {output}"
+    typer.echo(f"{summary}{where}", err=True)

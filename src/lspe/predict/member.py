@@ -1,0 +1,127 @@
+"""One trained network with all that predicting takes: what goes in, what comes out, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from lspe.data import PackedGraphs
+from lspe.nn import Network
+from lspe.nn.readout import readout
+from lspe.nn.topology import Topology
+from lspe.training import checkpoint
+from lspe.training.experiment import CONFIG, Experiment
+from lspe.training.run import Interface, Run, Which, write_json, write_text
+from lspe.training.tasks import Objective
+
+_MOST_GRAPHS = 128
+_MOST_PAIRS = 2**22
+
+
+class Vectors(NamedTuple):
+    """What a network makes of graphs before its head: ``graph`` [G, d], ``node`` [N, d], ``position`` [N, k].
+
+    ``position`` is ``None`` where the network has none.
+    """
+
+    graph: NDArray[np.float32]
+    node: NDArray[np.float32]
+    position: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A trained network of an ensemble, which may be its only one."""
+
+    name: str
+    experiment: Experiment
+    interface: Interface
+    network: Network
+
+    @classmethod
+    def of_run(cls, run: Run, which: Which = "reported") -> Member:
+        """The network of a run folder."""
+        return cls(str(run.path), run.config, run.interface, run.network(which))
+
+    @property
+    def objective(self) -> Objective:
+        """The meaning of the network's output."""
+        return Objective(self.experiment.task, self.interface.scaling)
+
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`of_run` reads: a run folder that predicts, without scores."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / CONFIG, self.experiment.to_yaml())
+        write_json(folder / "interface.json", self.interface.to_dict())
+        weights = {"epoch": 0, "network": self.network.state_dict(), "average": None}
+        checkpoint.save(folder / f"{self.experiment.training.protocol.report}.ckpt", weights)
+
+    @torch.inference_mode()
+    def apply(self, graphs: Encoded) -> tuple[NDArray[np.float64], Vectors]:
+        """Values in original units, or probabilities, [G, outputs], and the vectors they were made from."""
+        outputs, graph, node, position = [], [], [], []
+        device = next(self.network.parameters()).device
+        for batch in _batches(graphs.for_network(self)):
+            batch = batch.to(device)
+            topology = Topology.of(batch)
+            result = self.network.run(batch, topology)
+            outputs.append(result.output)
+            graph.append(readout(result.h, topology, self.network.readout))
+            node.append(result.h)
+            if result.p is not None:
+                position.append(result.p)
+        model, task = self.experiment.model, self.experiment.task
+        values = self.objective.predict(_joined(outputs, task.outputs).double()).numpy()
+        vectors = Vectors(
+            _joined(graph, model.hidden_dim).numpy(),
+            _joined(node, model.hidden_dim).numpy(),
+            _joined(position, model.k).numpy() if hasattr(self.network, "project_p") else None,
+        )
+        return values, vectors
+
+
+class Encoded:
+    """Graphs with the encodings that networks ask for, each computed once."""
+
+    def __init__(self, graphs: PackedGraphs) -> None:
+        self.graphs = graphs
+        self._by_encoding: dict[tuple[str, int], PackedGraphs] = {}
+
+    def for_network(self, member: Member) -> PackedGraphs:
+        """The graphs as the network of `member` takes them."""
+        model = member.experiment.model
+        if model.encoding == "none":
+            return self.graphs
+        key = (model.encoding, model.k)
+        if key not in self._by_encoding:
+            self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)
+        return self._by_encoding[key]
+
+
+def _batches(graphs: PackedGraphs) -> Iterator[Batch]:
+    """Batches of neighbouring graphs, as many as fit.
+
+    Attention over all pairs needs memory for B · n² of them, n the nodes of the largest graph: a huge molecule gets
+    a batch almost to itself.
+    """
+    sizes = graphs.num_nodes.tolist()
+    begin = largest = 0
+    for end, size in enumerate(sizes):
+        largest = max(largest, size)
+        if end - begin == _MOST_GRAPHS or (end > begin and (end - begin + 1) * largest**2 > _MOST_PAIRS):
+            yield graphs.batch(np.arange(begin, end))
+            begin, largest = end, size
+    if begin < len(sizes):
+        yield graphs.batch(np.arange(begin, len(sizes)))
+
+
+def _joined(parts: list[Tensor], width: int) -> Tensor:
+    return torch.cat(parts).cpu() if parts else torch.empty(0, width)

@@ -1,0 +1,116 @@
+"""Molecules on their way to the networks: read in other processes while the networks work on the ones before."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from torch_geometric.data import Data
+
+from lspe.data import DataError, Features, PackedGraphs
+from lspe.data.flat import Index
+from lspe.data.molecules import map_in_processes, processes_for, to_packed
+from lspe.data.pyg import pack
+from lspe.data.smiles import Fragments, Readings, arrays_for, read_smiles
+
+AT_ONCE = 500
+"""Molecules that go through the networks together."""
+
+_LOOK_AHEAD = 10
+Piece = TypeVar("Piece")
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """What came of some molecules: the graphs of those that could be read, which these are, why the others are none."""
+
+    count: int
+    graphs: PackedGraphs
+    rows: Index
+    reasons: dict[int, str]
+
+
+def read_pieces(
+    pieces: Iterable[Piece],
+    smiles_of: Callable[[Piece], Sequence[str]],
+    features: Features,
+    fragments: Fragments,
+    processes: int | None,
+) -> Iterator[tuple[Piece, Molecules]]:
+    """Each piece with the graphs of its molecules, in order; a few pieces ahead are in the hands of other processes.
+
+    Where nobody says how many, there are as many processes as cores, or none for a few molecules.
+    """
+    waiting: deque[Piece] = deque()
+
+    def texts() -> Iterator[Sequence[str]]:
+        for piece in pieces:
+            waiting.append(piece)
+            yield smiles_of(piece)
+
+    coming = texts()
+    first = list(islice(coming, _LOOK_AHEAD))
+    if processes is None:
+        processes = processes_for(sum(map(len, first)))
+    work = partial(read_smiles, features=features, fragments=fragments)
+    for reading in map_in_processes(work, chain(first, coming), processes=processes):
+        yield waiting.popleft(), _molecules(reading)
+
+
+def _molecules(reading: Readings) -> Molecules:
+    count = len(reading.rows) + len(reading.reasons)
+    return Molecules(count, to_packed(reading.arrays), reading.rows, reading.reasons)
+
+
+def check_molecules_fit(features: Features, name: str) -> None:
+    """Refuse to give molecules to a network that was trained on something else."""
+    try:
+        arrays_for(features)
+    except DataError:
+        raise DataError(
+            f"{name} was trained on graphs with {features.kind!r} features, which molecules do not have: it cannot "
+            "predict SMILES. Give it such graphs: lspe.load(run).predict(graphs), a list of PyG Data."
+        ) from None
+
+
+def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> PackedGraphs:
+    """PyG graphs in the form of the networks; refused where they carry other features than those trained on."""
+    packed, given = pack(graphs)
+    if not _fits(given, features):
+        raise DataError(f"{name} was trained on {_words(features)}, but the graphs have {_words(given)}")
+    return packed
+
+
+def _fits(given: Features, wanted: Features) -> bool:
+    if given.kind != wanted.kind:
+        return False
+    if wanted.kind == "categorical":
+        return (given.atom_types or 0) <= (wanted.atom_types or 0) and (given.bond_types or 0) <= (
+            wanted.bond_types or 0
+        )
+    return (given.node_dim, given.edge_dim) == (wanted.node_dim, wanted.edge_dim)
+
+
+def _words(features: Features) -> str:
+    if features.kind == "categorical":
+        return f"{features.atom_types} node types and {features.bond_types} edge types"
+    if features.kind == "continuous":
+        return f"{features.node_dim} numbers a node and {features.edge_dim} an edge"
+    return "OGB's atom and bond features" if features.kind == "ogb" else "no features"
+
+
+def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Items in lists of as many as go through the networks together."""
+    items = iter(items)
+    while piece := list(islice(items, AT_ONCE)):
+        yield piece
+
+
+def as_texts(molecules: Iterable[Any]) -> list[str]:
+    """SMILES as text; what is no text (a missing value of a Series) is empty and later said to be no SMILES."""
+    return [one if isinstance(one, str) else "" for one in molecules]

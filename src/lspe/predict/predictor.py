@@ -1,0 +1,274 @@
+"""A trained network, or an ensemble of them, that takes molecules and gives values, probabilities and vectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from lspe.data.smiles import Fragments
+from lspe.errors import UserError
+from lspe.predict.member import Encoded, Member, Vectors
+from lspe.predict.molecules import Molecules, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
+from lspe.training.run import Which
+from lspe.training.several import open_runs
+
+if TYPE_CHECKING:
+    from lspe.predict.tables import TableSummary
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Floats = NDArray[np.float64]
+Piece = TypeVar("Piece")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the networks say of some molecules.
+
+    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason.
+    - `sd` [M, outputs]: the standard deviation over the networks (ddof 0); ``None`` of a single one.
+    - `reasons`: why the molecule in this row has no value.
+    - `rows` [G], `num_nodes` [G], `vectors`: the molecules that could be read, their atoms, and what the first network
+      makes of them.
+    """
+
+    mean: Floats
+    sd: Floats | None
+    reasons: dict[int, str]
+    rows: NDArray[np.int64]
+    num_nodes: NDArray[np.int64]
+    vectors: Vectors
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors of molecules: ``graph`` [M, d], and for each molecule ``atoms`` [n, d] and ``positions`` [n, k].
+
+    A molecule that could not be read has a row of NaN and no atoms. ``positions`` is empty where the network has none.
+    """
+
+    graph: NDArray[np.float32]
+    atoms: list[NDArray[np.float32]]
+    positions: list[NDArray[np.float32]]
+
+
+def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Predictor:
+    """The networks of one or several run folders, ready to predict.
+
+    Several runs, or a folder with several seeds or folds, are an ensemble.
+
+    >>> lspe.load("runs/logS").predict("CCO")
+
+    Args:
+        runs: run folders.
+        which: the weights the protocol reports, those of the ``last`` epoch or of the ``best`` one.
+        device: ``auto`` takes a GPU where there is one.
+
+    """
+    paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
+    members = [Member.of_run(run, which) for path in paths for run in open_runs(Path(path))]
+    return Predictor(members, device=device)
+
+
+class Predictor:
+    """One or several trained networks of the same task; several are an ensemble, whose prediction is their mean.
+
+    A prediction depends on the molecule alone: neither on what else is predicted with it nor on the order (up to the
+    rounding of float32).
+
+    Attributes:
+        task: ``regression``, ``binary`` or ``multiclass``.
+        task_names: of the targets.
+        class_names: of a multi-class target.
+        reasons: of the last call: why a molecule, by its position, has no value.
+
+    """
+
+    def __init__(self, members: Sequence[Member], *, device: str = "auto") -> None:
+        if not members:
+            raise UserError("there is no run to predict with")
+        self.members = list(members)
+        first = self.members[0]
+        self.task = first.experiment.task.kind
+        self.task_names = first.interface.task_names
+        self.class_names = first.interface.class_names
+        self.features = first.interface.features
+        self.fragments: Fragments = first.interface.fragments  # type: ignore[assignment]
+        self.reasons: dict[int, str] = {}
+        for other in self.members[1:]:
+            self._check_same(first, other)
+        for member in self.members:
+            member.network.to(_device(device)).eval()
+
+    def predict(
+        self,
+        molecules: str | Data | Iterable[str] | Iterable[Data],
+        *,
+        return_std: bool = False,
+        processes: int | None = None,
+    ) -> Any:
+        """Values in original units, or probabilities: [M] of one output, else [M, outputs].
+
+        A molecule that cannot be read gets NaN; :attr:`reasons` says why.
+
+        Args:
+            molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
+            return_std: also give the standard deviation over the networks of an ensemble.
+            processes: that read SMILES; as many as there are cores if not given.
+
+        """
+        parts = list(self._pieces(molecules, processes))
+        mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
+        if not return_std:
+            return mean
+        if len(self.members) == 1:
+            raise UserError("the standard deviation is over the networks of an ensemble, and there is only one")
+        return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
+
+    def embed(
+        self, molecules: str | Data | Iterable[str] | Iterable[Data], *, processes: int | None = None
+    ) -> Embeddings:
+        """The vectors a network makes of molecules before its head: of the whole, of each atom, and the positions."""
+        self.check_single("vectors")
+        graph: list[NDArray[np.float32]] = []
+        atoms: list[NDArray[np.float32]] = []
+        positions: list[NDArray[np.float32]] = []
+        for part in self._pieces(molecules, processes):
+            vectors, count = part.vectors, len(part.mean)
+            whole = np.full((count, vectors.graph.shape[1]), np.nan, dtype=np.float32)
+            whole[part.rows] = vectors.graph
+            graph.append(whole)
+            atoms += _by_molecule(vectors.node, part, count)
+            if vectors.position is not None:
+                positions += _by_molecule(vectors.position, part, count)
+        width = self.members[0].experiment.model.hidden_dim
+        return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
+
+    def predict_table(
+        self,
+        table: str | os.PathLike[str],
+        output: str | os.PathLike[str],
+        *,
+        smiles_column: str | None = None,
+        embeddings: str | os.PathLike[str] | None = None,
+        processes: int | None = None,
+    ) -> TableSummary:
+        """Predict a table of any length (``-`` is the standard input and output) in bounded memory.
+
+        `output` (CSV, TSV or Parquet by its name) gets every row and column of `table`, the predictions, and a column
+        ``reason``. `embeddings` (npz or Parquet) gets the vectors of molecules, atoms and positions.
+        """
+        from lspe.predict.tables import predict_table
+
+        return predict_table(
+            self, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=processes
+        )
+
+    def predict_pieces(
+        self, pieces: Iterable[Piece], smiles_of: Callable[[Piece], Sequence[str]], processes: int | None = None
+    ) -> Iterator[tuple[Piece, Predictions]]:
+        """Each piece of a stream of molecules with its predictions, in order, in bounded memory."""
+        for member in self.members:
+            check_molecules_fit(member.interface.features, member.name)
+        for piece, molecules in read_pieces(pieces, smiles_of, self.features, self.fragments, processes):
+            yield piece, self._predict(molecules)
+
+    def check_single(self, what: str) -> None:
+        """Refuse what an ensemble cannot give."""
+        if len(self.members) > 1:
+            raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
+
+    @property
+    def _outputs(self) -> int:
+        return self.members[0].experiment.task.outputs
+
+    def _pieces(self, molecules: Any, processes: int | None) -> Iterator[Predictions]:
+        """The predictions of molecules in memory, a piece at a time; fills :attr:`reasons`."""
+        if getattr(molecules, "ndim", 1) != 1:
+            raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
+        everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
+        pieces = pieces_of(everything)
+        self.reasons = {}
+        begin = 0
+        are_graphs = bool(everything) and isinstance(everything[0], Data)
+        for piece, part in self._of_graphs(pieces) if are_graphs else self.predict_pieces(pieces, as_texts, processes):
+            self.reasons |= {begin + row: reason for row, reason in part.reasons.items()}
+            begin += len(piece)
+            yield part
+
+    def _of_graphs(self, pieces: Iterable[list[Data]]) -> Iterator[tuple[list[Data], Predictions]]:
+        for piece in pieces:
+            graphs = pack_graphs(piece, self.features, self.members[0].name)
+            yield piece, self._predict(Molecules(len(piece), graphs, np.arange(len(piece)), {}))
+
+    def _predict(self, molecules: Molecules) -> Predictions:
+        encoded = Encoded(molecules.graphs)
+        each = []
+        vectors: Vectors | None = None
+        for member in self.members:
+            its_values, its_vectors = member.apply(encoded)
+            each.append(its_values)
+            vectors = vectors or its_vectors
+        assert vectors is not None
+        values = np.stack(each)
+        overflow = ~np.isfinite(values).all(axis=(0, 2))
+        values[:, overflow] = np.nan
+        reasons = dict(molecules.reasons)
+        for row in molecules.rows[overflow].tolist():
+            reasons[row] = "makes the network overflow: its output is not a number"
+        shape = (molecules.count, self._outputs)
+        mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
+        mean[molecules.rows], sd[molecules.rows] = values.mean(axis=0), values.std(axis=0)
+        return Predictions(
+            mean,
+            sd if len(self.members) > 1 else None,
+            reasons,
+            molecules.rows,
+            molecules.graphs.num_nodes,
+            vectors,
+        )
+
+    @staticmethod
+    def _check_same(first: Member, other: Member) -> None:
+        """The networks of an ensemble predict the same thing from the same features."""
+        for what, one, another in (
+            ("the task", first.experiment.task.kind, other.experiment.task.kind),
+            ("the targets", first.interface.task_names, other.interface.task_names),
+            ("the classes", first.interface.class_names, other.interface.class_names),
+            ("the treatment of fragments", first.interface.fragments, other.interface.fragments),
+            ("the features", first.interface.features, other.interface.features),
+        ):
+            if one != another:
+                raise UserError(
+                    f"these runs are no ensemble: {what} of {first.name} and of {other.name} "
+                    f"differ ({one} and {another})"
+                )
+
+
+def _device(name: str) -> str:
+    if name != "auto":
+        return name
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _stacked(parts: list[Floats], width: int) -> Floats:
+    return np.concatenate([np.empty((0, width)), *parts])
+
+
+def _without_single_axis(values: Floats) -> Floats:
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _by_molecule(rows: NDArray[np.float32], part: Predictions, count: int) -> list[NDArray[np.float32]]:
+    """The rows of all atoms, divided among molecules; none for one that could not be read."""
+    sizes = np.zeros(count, dtype=np.int64)
+    sizes[part.rows] = part.num_nodes
+    return np.split(rows, np.cumsum(sizes)[:-1])

@@ -1,0 +1,142 @@
+"""Predictions for a table: every row and column kept, in order, whatever its length."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lspe.data import TableChunk
+from lspe.data.progress import progress_bar
+from lspe.predict.embeddings import open_embeddings
+from lspe.predict.output import Cell, check_output, open_table
+from lspe.predict.predictor import Predictions, Predictor
+from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
+
+REASON = "reason"
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """What became of a table: rows, those without a prediction, the column of molecules, seconds."""
+
+    rows: int
+    without: int
+    smiles_column: str
+    seconds: float
+
+    def __str__(self) -> str:
+        text = f"{self.rows:,} molecules in {self.seconds:.1f} s"
+        if self.seconds > 5:
+            text += f" ({self.rows / self.seconds:,.0f} a second)"
+        if not self.without:
+            return text
+        text += f"; {self.without:,} could not be read: see the column {REASON!r}"
+        if self.without == self.rows:
+            text += f". Is {self.smiles_column!r} the column of SMILES?"
+        return text
+
+
+def predict_table(
+    predictor: Predictor,
+    table: Path_ | Sequence[str],
+    output: Path_,
+    *,
+    smiles_column: str | None = None,
+    embeddings: Path_ | None = None,
+    processes: int | None = None,
+) -> TableSummary:
+    """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`."""
+    check_output(output)
+    started = time.perf_counter()
+    chunks, total, name = _source(table, smiles_column)
+    first = next(chunks)
+    trained_on = predictor.members[0].experiment.table
+    column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
+    names = _new_names(predictor, first.columns)
+    rows = without = 0
+    with ExitStack() as stack:
+        vectors = None
+        if embeddings is not None:
+            predictor.check_single("vectors")
+            vectors = stack.enter_context(open_embeddings(embeddings))
+        numeric = {**dict.fromkeys(first.columns, False), **names}
+        writer = stack.enter_context(open_table(output, numeric, _parquet_schema(table)))
+        advance = stack.enter_context(progress_bar("predict", total))
+        everything: Iterable[TableChunk] = chain([first], chunks)
+        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes):
+            writer.write([[*row, *cells] for row, cells in zip(chunk.rows, _cells(predictor, part), strict=True)])
+            if vectors is not None:
+                vectors.write(rows, chunk.column(column), part)
+            rows += len(chunk)
+            without += len(part.reasons)
+            advance(len(chunk))
+    return TableSummary(rows, without, column, time.perf_counter() - started)
+
+
+def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], int | None, str]:
+    """The rows, about how many there are, and what to call them in messages."""
+    if isinstance(table, str | os.PathLike):
+        name = "the standard input" if str(table) == "-" else str(table)
+        return iter_rows(table, smiles_column), count_rows(table), name
+    return chunks_of(table), len(table), "the list of SMILES"
+
+
+def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
+    """The names of the columns that are added, and whether they hold numbers."""
+    ensemble = len(predictor.members) > 1
+    names: dict[str, bool] = {}
+    if predictor.task == "multiclass":
+        [task] = predictor.task_names
+        names[f"{task}_predicted"] = False
+        for label in predictor.class_names:
+            names[f"{task}_probability_{label}"] = True
+            if ensemble:
+                names[f"{task}_sd_{label}"] = True
+    else:
+        what = "predicted" if predictor.task == "regression" else "probability"
+        for task in predictor.task_names:
+            names[f"{task}_{what}"] = True
+            if ensemble:
+                names[f"{task}_sd"] = True
+    names[REASON] = False
+    return {_not_taken(name, taken): is_number for name, is_number in names.items()}
+
+
+def _not_taken(name: str, taken: Sequence[str]) -> str:
+    """``name``, or the first of ``name_2``, ``name_3`` … that the table does not have."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
+    """What is added to each row."""
+    numbers = part.mean if part.sd is None else np.stack([part.mean, part.sd], axis=2).reshape(len(part.mean), -1)
+    best = part.mean.argmax(axis=1).tolist()
+    for row, values in enumerate(numbers.tolist()):
+        cells: list[Cell] = list(values)
+        if row in part.reasons:
+            cells = [None] * len(values)
+        if predictor.task == "multiclass":
+            cells.insert(0, None if row in part.reasons else predictor.class_names[best[row]])
+        yield [*cells, part.reasons.get(row, "")]
+
+
+def _parquet_schema(table: Any) -> Any:
+    """The types of the columns of a Parquet file, which reading turns into text."""
+    if not isinstance(table, str | os.PathLike) or not str(table).lower().endswith(".parquet"):
+        return None
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(Path(table))
