@@ -10,9 +10,11 @@ from lspe.cli import data
 from lspe.cli.compare import compare
 from lspe.cli.doctor import doctor
 from lspe.cli.encode import encode
+from lspe.cli.evaluate import evaluate
 from lspe.cli.plot import plot
 from lspe.cli.predict import predict
 from lspe.cli.presets import presets
+from lspe.cli.reproduce import reproduce
 from lspe.cli.train import train
 from lspe.errors import UserError
 
@@ -40,7 +42,7 @@ def main(
     """Learn from graphs with learnable structural and positional encodings."""
 
 
-for command in (train, predict, presets, encode, compare, plot, doctor):
+for command in (train, predict, evaluate, reproduce, presets, encode, compare, plot, doctor):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
