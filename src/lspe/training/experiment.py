@@ -204,7 +204,7 @@ def mean_log_degree(graphs: PackedGraphs) -> float:
 
 def _features(experiment: Experiment, given: Features) -> Any:
     """The feature tables the network needs for these data; a difference to the preset is an error."""
-    wanted, found = experiment.features, _feature_config(given)
+    wanted, found = experiment.features, feature_config(given)
     if wanted.kind == found.kind and (given.unknown or given.kind == "ogb"):
         return wanted if given.kind == "ogb" else found
     if wanted != found:
@@ -215,7 +215,7 @@ def _features(experiment: Experiment, given: Features) -> Any:
     return wanted
 
 
-def _feature_config(given: Features) -> Any:
+def feature_config(given: Features) -> Any:
     """What stands on nodes and edges, as the network's configuration says it."""
     values: dict[str, Any] = {"kind": given.kind}
     if given.kind == "categorical":

@@ -6,7 +6,7 @@ import logging
 import signal
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -23,6 +23,9 @@ from lspe.training.progress import Progress
 from lspe.training.run import Interface, Run, RunError, write_json, write_text
 from lspe.training.summary import make_summary
 from lspe.training.tasks import Objective, TargetScaling
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
@@ -76,7 +79,7 @@ def fit(
     if resume and is_first() and (folder / "summary.json").is_file():
         return Run.open(folder)
 
-    objective = Objective(experiment.task, _scaling(experiment, data))
+    objective = Objective(experiment.task, scaling_for(experiment, data))
     module = _module(experiment, data, objective, start)
     keeper = Bookkeeper(
         folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
@@ -88,7 +91,8 @@ def fit(
         notes = _differences(state, threads, devices * nodes)
     if is_first():
         write_text(folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}")
-        write_json(folder / "interface.json", Interface.of(data, objective.scaling).to_dict())
+        fragments = "keep" if experiment.table is None else experiment.table.fragments
+        write_json(folder / "interface.json", Interface.of(data, objective.scaling, fragments).to_dict())
     if not keeper.stopped:
         _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
     wait_for_all()
@@ -135,7 +139,8 @@ def _flat(values: Any, place: str = "") -> dict[str, Any]:
     return flat
 
 
-def _scaling(experiment: Experiment, data: GraphData) -> TargetScaling | None:
+def scaling_for(experiment: Experiment, data: GraphData) -> TargetScaling | None:
+    """Of the targets of the training split, where they are to be standardised."""
     if experiment.task.kind != "regression" or not experiment.training.standardize:
         return None
     return TargetScaling.of(torch.from_numpy(data.split("train").y.copy()))
@@ -174,7 +179,6 @@ def _train(
     nodes: int,
 ) -> None:
     protocol = module.protocol
-    trainer = _trainer(keeper, protocol.max_epochs - module.epoch, device, devices, nodes)
     if is_first():
         title = f"{experiment.name}  seed {experiment.seed}" + (
             "" if experiment.fold is None else f"  fold {experiment.fold}"
@@ -183,9 +187,7 @@ def _train(
         for note in notes:
             keeper.progress.note(note)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
-            trainer.fit(module)
+        run_epochs(module, keeper, protocol.max_epochs - module.epoch, device=device, devices=devices, nodes=nodes)
     except SystemExit:
         if keeper.interrupted is None:
             raise
@@ -193,8 +195,13 @@ def _train(
         raise Interrupted(keeper.folder) from None
 
 
-def _trainer(keeper: Bookkeeper, epochs: int, device: str, devices: int, nodes: int) -> Any:
-    """Lightning's trainer with all switched off that costs time or prints: logging, bars and checkpoints are ours."""
+def run_epochs(
+    module: TrainingModule, callback: Callback, epochs: int, *, device: str, devices: int = 1, nodes: int = 1
+) -> None:
+    """Train for some epochs; ``callback`` counts them (:meth:`TrainingModule.finish_epoch`) and may stop earlier.
+
+    Lightning's trainer has all switched off that costs time or prints: logging, bars and checkpoints are ours.
+    """
     from lightning.pytorch import Trainer
     from lightning.pytorch.strategies import DDPStrategy
 
@@ -203,13 +210,13 @@ def _trainer(keeper: Bookkeeper, epochs: int, device: str, devices: int, nodes: 
     strategy: Any = "auto"
     if devices * nodes > 1:
         strategy = DDPStrategy(find_unused_parameters=True)
-    return Trainer(
+    trainer = Trainer(
         accelerator="gpu" if device == "cuda" else device,
         devices=devices,
         num_nodes=nodes,
         strategy=strategy,
         max_epochs=epochs,
-        callbacks=[keeper],
+        callbacks=[callback],
         limit_val_batches=0,
         logger=False,
         enable_checkpointing=False,
@@ -217,6 +224,9 @@ def _trainer(keeper: Bookkeeper, epochs: int, device: str, devices: int, nodes: 
         enable_model_summary=False,
         use_distributed_sampler=False,
     )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
+        trainer.fit(module)
 
 
 def _differences(state: dict[str, Any], threads: int, devices: int) -> list[str]:
