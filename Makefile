@@ -3,8 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+DOCS   := $(VENV)/.installed-docs
 
-.PHONY: help venv test lint format clean
+.PHONY: help venv test lint format docs bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,6 +15,10 @@ venv: $(READY)  ## set up .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@
 
 test: $(READY)  ## run all tests (two at a time, one thread each)
@@ -27,6 +32,13 @@ lint: $(READY)  ## ruff and mypy
 format: $(READY)  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(DOCS)  ## build the documentation into site/, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
+bench: $(READY)  ## measure against plain PyTorch and PyG, side by side in one run
+	$(BIN)/python -m benchmarks.encodings $(ARGS)
+	$(BIN)/python -m benchmarks.training $(ARGS)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

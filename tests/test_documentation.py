@@ -1,0 +1,82 @@
+"""Every command and every piece of Python in README and docs runs, in the order in which a reader meets it."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lspe.cli.main import app
+from lspe.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["start", "own-data", "predict", "encodings", "own-layer", "reproduce", "benchmarks"]
+# set-up and whole jobs, which other tests and CI run
+ELSEWHERE = ("make ", "pip ", "pre-commit ", "python -m benchmarks")
+# a reader waits for a whole training; here one epoch of one layer has to do
+SHORT = {
+    "lspe train": ["--epochs", "1", "--threads", "1"],
+    "lspe reproduce": ["--epochs", "1", "--seeds", "1", "--threads", "1"],
+}
+MOLECULES = "CCO CCC CCN CCCl CCBr CCCC CCCO CCCN c1ccccc1 c1ccccc1O CC(=O)O CC(C)C OCCO CCOC NCCN c1ccncc1".split()
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Language and content of the fenced blocks of a page."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(block: str) -> list[str]:
+    lines = [line.split("  #")[0].strip() for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def run_command(line: str) -> None:
+    if "|" in line:
+        line = line.replace("lspe ", f"{sys.executable} -m lspe ", 1)
+        subprocess.run(line, shell=True, check=True, capture_output=True)
+        return
+    words = shlex.split(line)
+    assert words[0] == "lspe", f"not a command of ours: {line}"
+    if "--resume" not in words:
+        words += SHORT.get(" ".join(words[:2]), [])
+    result = CliRunner().invoke(app, words[1:])
+    if isinstance(result.exception, UserError):
+        pytest.fail(f"{line}: {result.exception}")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, f"{line}: {result.output}"
+
+
+def write_tables(folder: Path) -> None:
+    rows = [f"{smiles},{len(smiles) / 3:.3f}" for smiles in MOLECULES * 2]
+    (folder / "solubility.csv").write_text("\n".join(["smiles,logS", *rows]) + "\n")
+    for name in ("new.csv", "molecules.csv"):
+        (folder / name).write_text("\n".join(["smiles,name", "CCO,ethanol", "C1CC,broken", "CCCCC,pentane"]) + "\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["README.md", "docs"])
+def test_everything_shown_runs(start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    pages = [ROOT / start] if start == "README.md" else [ROOT / "docs" / f"{page}.md" for page in PAGES]
+    for page in pages:
+        namespace: dict[str, object] = {"__name__": page.stem}
+        for language, block in blocks(page.read_text(encoding="utf-8")):
+            if language == "python":
+                exec(compile(block, str(page), "exec"), namespace)
+            elif language == "bash":
+                for line in commands(block):
+                    if not line.startswith(ELSEWHERE) and not _needs_absent_data(line):
+                        run_command(line)
+
+
+def _needs_absent_data(line: str) -> bool:
+    """ZINC is read from $LSPE_DATA; where that is not set its commands would download it."""
+    import os
+
+    return ("zinc" in line or "table1" in line) and not os.environ.get("LSPE_DATA")
