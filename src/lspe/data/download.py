@@ -53,6 +53,9 @@ def obtain(source: Source, root: Root = None) -> Path:
         os.replace(temporary, target)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
+        if isinstance(error, urllib.error.HTTPError):
+            reason = f"{error.code} {reason}"
+            error.close()
         raise DataError(
             f"{target.name} could not be downloaded ({reason}). Download {source.url} on a machine with "
             f"a connection and put it there: {target}"

@@ -96,7 +96,7 @@ def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
         raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
     if graph.edge_index is None:
         raise DataError(f"graph {number} has no edge_index; a graph without edges has an empty one, [2, 0]")
-    if graph.num_nodes is None or ("x" not in graph and "num_nodes" not in graph):
+    if "x" not in graph and "num_nodes" not in graph:
         raise DataError(f"graph {number} says nowhere how many nodes it has; give it x or num_nodes")
     missing = [key for key in attributes if key not in graph or not isinstance(graph[key], torch.Tensor)]
     if missing:

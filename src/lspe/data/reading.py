@@ -13,9 +13,10 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,8 +53,9 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
     name = "the standard input" if str(path) == "-" else str(path)
     try:
         with _open(path) as file:
-            records = _parquet_records(file, name) if file.peek(4)[:4] == b"PAR1" else _text_records(file, name)
-            yield from _chunks(records, name, rows)
+            is_parquet = file.peek(4)[:4] == b"PAR1"
+            with closing(_parquet_records(file, name) if is_parquet else _text_records(file, name)) as records:
+                yield from _chunks(records, name, rows)
     except FileNotFoundError:
         raise DataError(f"{name} does not exist") from None
     except IsADirectoryError:
@@ -80,7 +82,7 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 Record = tuple[int, list[str]]
 
 
-def _text_records(file: io.BufferedReader, name: str) -> Iterator[Record]:
+def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
     """Row number and values of each row of a delimited text, the header first."""
     start = file.peek(4)[:4]
     if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
@@ -94,15 +96,10 @@ def _text_records(file: io.BufferedReader, name: str) -> Iterator[Record]:
             number += 1
             header = text.readline()
         delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-        lines = _with_first(header, text)
-        limit = csv.field_size_limit(_LONGEST_FIELD)
-        try:
-            for record in csv.reader(lines, delimiter=delimiter, strict=True):
-                number += 1
-                yield number, record
-        finally:
-            csv.field_size_limit(limit)
-            text.detach()
+        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+        for record in csv.reader(chain([header] if header else [], text), delimiter=delimiter, strict=True):
+            number += 1
+            yield number, record
     except UnicodeError as error:
         raise DataError(
             f"{name}: after row {number} there are bytes that are not UTF-8 ({error}). "
@@ -112,15 +109,11 @@ def _text_records(file: io.BufferedReader, name: str) -> Iterator[Record]:
         raise DataError(
             f'{name}, row {number + 1}: {error}. A quote (") that is opened there may never be closed.'
         ) from None
+    finally:
+        text.detach()
 
 
-def _with_first(first: str, rest: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
-
-
-def _parquet_records(file: BinaryIO, name: str) -> Iterator[Record]:
+def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
     """Row number and values of each row of a Parquet file, its column names first."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -137,7 +130,7 @@ def _parquet_records(file: BinaryIO, name: str) -> Iterator[Record]:
             for values in zip(*columns, strict=True):
                 number += 1
                 yield number, list(values)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{name} is a damaged Parquet file: {error}") from None
 
 
