@@ -149,10 +149,13 @@ def with_epochs(experiment: Experiment, epochs: int) -> Experiment:
     return override(experiment, [f"training.protocol.max_epochs={epochs}"])
 
 
-def with_table(experiment: Experiment, table: TableSource) -> Experiment:
-    """The network and protocol of an experiment for one's own table; what the data decide is filled in later."""
+def with_table(experiment: Experiment, table: TableSource | None) -> Experiment:
+    """The network and protocol of an experiment for one's own table; what the data decide is filled in later.
+
+    Without a table they are for graphs that are in memory already.
+    """
     values = experiment.model_dump()
-    values |= {"dataset": OWN, "table": table.model_dump(), "paper": None}
+    values |= {"dataset": OWN, "table": None if table is None else table.model_dump(), "paper": None}
     if values["features"]["kind"] != "ogb":
         values["features"] = {"kind": "ogb"}
     if values["model"]["name"] == "pna":

@@ -1,0 +1,46 @@
+"""Numbers from molecules."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from lspe.estimators.base import Estimator
+from lspe.estimators.inputs import number_targets
+
+
+class LSPERegressor(RegressorMixin, Estimator):
+    """One or several numbers of a molecule, by a network with learned positions.
+
+    >>> model = LSPERegressor().fit(smiles, y)
+    >>> model.predict(["CCO"])
+
+    Parameters and attributes are those of :class:`lspe.estimators.base.Estimator`.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
+        """Learn ``y``, [M] or [M, T], of the molecules ``X``. NaN in a table of targets is a label not known."""
+        return self._fit(X, number_targets(y, "regression"), sample_weight)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Values in the units of ``y``, [M] or [M, T]."""
+        return self._predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any | None = None) -> float:
+        """R², over several targets their mean; labels that are not known do not count."""
+        values = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        predicted = self.predict(X).reshape(values.shape)
+        weights = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
+        known = ~np.isnan(values)
+        return float(
+            np.mean(
+                [
+                    r2_score(values[one, t], predicted[one, t], sample_weight=weights[one])
+                    for t, one in enumerate(known.T)
+                ]
+            )
+        )
