@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from lspe.data import Features
+from lspe.data import Features, smiles_to_data
 from lspe.data.errors import MoleculeError
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
 from lspe.data.molecules import smiles_to_graphs, to_packed
@@ -193,3 +193,11 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env={**os.environ}, check=True)
     assert done.stdout == "started\n3000\n"
+
+
+def test_one_molecule_as_data(smiles2graph) -> None:
+    data, expected = smiles_to_data("c1ccccc1O"), smiles2graph("c1ccccc1O")
+    assert data.x.tolist() == expected["node_feat"].tolist()
+    assert sorted(map(tuple, data.edge_index.T.tolist())) == sorted(map(tuple, expected["edge_index"].T.tolist()))
+    with pytest.raises(MoleculeError, match="C1CC"):
+        smiles_to_data("C1CC")

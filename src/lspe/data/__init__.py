@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lspe.data.features import Features
     from lspe.data.graphdata import GraphData
     from lspe.data.loader import BatchLoader
-    from lspe.data.molecules import smiles_to_graphs
+    from lspe.data.molecules import smiles_to_data, smiles_to_graphs
     from lspe.data.packed import PackedGraphs, PackedWriter
     from lspe.data.pyg import from_pyg
     from lspe.data.reading import TableChunk, iter_table_chunks
@@ -35,6 +35,7 @@ _HOME = {
     "iter_table_chunks": "reading",
     "load": "benchmarks",
     "read_table": "table",
+    "smiles_to_data": "molecules",
     "smiles_to_graphs": "molecules",
 }
 
@@ -54,6 +55,7 @@ __all__ = [
     "iter_table_chunks",
     "load",
     "read_table",
+    "smiles_to_data",
     "smiles_to_graphs",
 ]
 

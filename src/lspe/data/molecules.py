@@ -10,16 +10,18 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from torch_geometric.data import Data
 
 from lspe.data.arrays import Array
 from lspe.data.features import Features
 from lspe.data.flat import Index, both_directions
 from lspe.data.packed import PackedGraphs, concatenate
 from lspe.data.progress import progress_bar
-from lspe.data.smiles import Fragments, MoleculeArrays, Readings, read_smiles
+from lspe.data.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+OGB = Features("ogb")
 _AT_ONCE = 500
 _WORTH_PROCESSES = 4_000
 
@@ -31,6 +33,11 @@ class Molecules:
     graphs: PackedGraphs
     rows: Index
     reasons: dict[int, str]
+
+
+def smiles_to_data(smiles: str, features: Features = OGB, *, fragments: Fragments = "keep") -> Data:
+    """The graph of one SMILES, with OGB's atom and bond features unless others are asked for."""
+    return to_packed(arrays_for(features)([parse(smiles, fragments=fragments)]))[0]
 
 
 def smiles_to_graphs(
