@@ -13,6 +13,7 @@ from lspe.training import checkpoint
 from lspe.training.distributed import is_first
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
+from lspe.training.protocol import reason_to_stop
 from lspe.training.run import write_table
 from lspe.training.tasks import goodness
 
@@ -66,7 +67,6 @@ class Bookkeeper(Callback):
         """Go on from what was written into a checkpoint."""
         self.history = list(state["history"])
         self.best_epoch, self.best_goodness = state["best_epoch"], state["best_goodness"]
-        self.stopped = state["stopped"]
         self._seconds_before = state["seconds"]
 
     @property
@@ -90,7 +90,8 @@ class Bookkeeper(Callback):
         self.history.append(self._row(result))
         if is_better := self._is_better(result):
             self.best_epoch = result.epoch
-        self.stopped = trainer.strategy.broadcast(self._reason_to_stop(pl_module))
+        stop = reason_to_stop(pl_module.protocol, epoch=pl_module.epoch, seconds=self.seconds, lr=pl_module.lr)
+        self.stopped = trainer.strategy.broadcast(stop)
         trainer.should_stop = bool(self.stopped)
         if not is_first():
             return
@@ -99,7 +100,6 @@ class Bookkeeper(Callback):
             "history": list(self.history),
             "best_epoch": self.best_epoch,
             "best_goodness": self.best_goodness,
-            "stopped": self.stopped,
             "seconds": self.seconds,
             "threads": torch.get_num_threads(),
             "processes": trainer.world_size,
@@ -139,14 +139,6 @@ class Bookkeeper(Callback):
             return False
         self.best_goodness = new
         return True
-
-    def _reason_to_stop(self, module: TrainingModule) -> str:
-        protocol = module.protocol
-        if module.lr_has_run_out:
-            return "the learning rate fell below its minimum"
-        if protocol.max_hours is not None and self.seconds > 3600 * protocol.max_hours:
-            return f"{protocol.max_hours:g} hours had passed"
-        return "all epochs were done" if module.epoch >= protocol.max_epochs else ""
 
     def _row(self, result: EpochResult) -> dict[str, float | None]:
         train, val = result.train.to_dict(), result.val.to_dict()

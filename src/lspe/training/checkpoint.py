@@ -8,6 +8,7 @@ written in place. Ours hold only what a run needs to go on exactly or to predict
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ def load(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(f"{path}: there is no such checkpoint")
     try:
+        with zipfile.ZipFile(path) as parts:
+            if bad := parts.testzip():  # torch reads altered weights without a word
+                raise ValueError(f"{bad} does not match its checksum")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the file may hold anything
         raise CheckpointError(f"{path} is damaged and cannot be read ({_first_line(error)}). {_advice(path)}") from None

@@ -20,6 +20,7 @@ from lspe.training.environment import default_threads
 from lspe.training.experiment import CONFIG, Experiment, fit_to_data
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.progress import Progress
+from lspe.training.protocol import reason_to_stop
 from lspe.training.run import Interface, Run, RunError, write_json, write_text
 from lspe.training.summary import make_summary
 from lspe.training.tasks import Objective, TargetScaling
@@ -76,7 +77,8 @@ def fit(
         data = data.fold(experiment.fold)
     experiment = fit_to_data(experiment, data)
     state = _open_folder(experiment, folder, resume)
-    if resume and is_first() and (folder / "summary.json").is_file():
+    stopped = "" if state is None else _was_stopped(experiment, state)
+    if stopped and (folder / "summary.json").is_file():
         return Run.open(folder)
 
     objective = Objective(experiment.task, scaling_for(experiment, data))
@@ -88,12 +90,14 @@ def fit(
     if state is not None:
         module.restore(state)
         keeper.restore(state)
+        keeper.stopped = stopped
         notes = _differences(state, threads, devices * nodes)
     if is_first():
         write_text(folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}")
         fragments = "keep" if experiment.table is None else experiment.table.fragments
         write_json(folder / "interface.json", Interface.of(data, objective.scaling, fragments).to_dict())
-    if not keeper.stopped:
+    if not stopped:
+        (folder / "summary.json").unlink(missing_ok=True)
         _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
     wait_for_all()
     summary = make_summary(Run(folder), module, data, keeper)
@@ -116,14 +120,20 @@ def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
 
 
+def _was_stopped(experiment: Experiment, state: dict[str, Any]) -> str:
+    """Why a run had ended at the state of a checkpoint; '' if it goes on."""
+    lr = state["optimizer"]["param_groups"][0]["lr"]
+    return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
+
+
 def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
     """A run goes on as it began; only the limits of the paper's protocol may be moved."""
     before, after = _flat(old.model_dump()), _flat(new.model_dump())
-    movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
-    if new.training.protocol.kind != "paper":
-        movable = set()
-    for place in sorted(before.keys() | after.keys()):
-        if before.get(place) != after.get(place) and place not in movable:
+    movable = set()
+    if new.training.protocol.kind == "paper":
+        movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
+    for place in sorted((before.keys() | after.keys()) - movable):
+        if before.get(place) != after.get(place):
             raise RunError(
                 f"{folder} was begun with {place} = {before.get(place)}, not {after.get(place)}: "
                 "leave the option out to go on, or choose another --out for a new run"

@@ -164,7 +164,7 @@ class TrainingModule(LightningModule):
     def finish_epoch(self) -> EpochResult:
         """Evaluate, let the learning rate fall where it should, and count the epoch."""
         sums, scores, started = self.so_far.sums, self.so_far.scores, self.so_far.started
-        lr = float(self.optimizer.param_groups[0]["lr"])
+        lr = self.lr
         train_seconds = time.perf_counter() - started
         train = Evaluation(float(mean_loss(sums, sums, self.positional)), scores.compute())
         val = self.evaluate(self.val)
@@ -184,10 +184,9 @@ class TrainingModule(LightningModule):
         )
 
     @property
-    def lr_has_run_out(self) -> bool:
-        """Whether the learning rate has fallen below its minimum."""
-        protocol = self.protocol
-        return isinstance(protocol, PaperProtocol) and self.optimizer.param_groups[0]["lr"] < protocol.min_lr
+    def lr(self) -> float:
+        """The learning rate of the optimizer."""
+        return float(self.optimizer.param_groups[0]["lr"])
 
     def state(self) -> dict[str, Any]:
         """All that training goes on from, as plain values and copies of tensors."""
