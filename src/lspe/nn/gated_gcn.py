@@ -1,12 +1,11 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import GateMaps, gated_convolution
+from lspe.ops import GateMaps, gated_convolution, tanh_residual
 
 
 class GatedGCN(nn.Module):
@@ -69,8 +68,8 @@ class GatedGCN(nn.Module):
         h_new, e_new = self._drop(h_new), self._drop(e_new)
         if p is None or p_new is None:
             return h_new, None, e_new
-        p_new = torch.tanh(p_new)
-        return h_new, self._drop(p + p_new if self.residual else p_new), e_new
+        p_new = tanh_residual(p_new, p if self.residual else None)
+        return h_new, self._drop(p_new), e_new
 
     def _maps(self) -> GateMaps:
         maps = GateMaps(self.A1, self.A2, self.B1, self.B2, self.B3)

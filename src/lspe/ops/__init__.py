@@ -1,5 +1,6 @@
 """Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
 
+from lspe.ops.activation import tanh_residual
 from lspe.ops.choice import status, use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
@@ -19,5 +20,6 @@ __all__ = [
     "scatter_min",
     "scatter_sum",
     "status",
+    "tanh_residual",
     "use",
 ]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lspe.ops.native import library
+from lspe.ops.operator import operator
 
 
 class Edges:
@@ -33,19 +34,20 @@ class Edges:
         return edges_by_end(self.edge_index[0], self.num_nodes)
 
 
-@torch.library.custom_op("lspe::edges_by_end", mutates_args=(), device_types="cpu")
-def edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """``start`` ``[rows + 1]``, ``edge`` ``[E]``: the edges that end in row r are ``edge[start[r]:start[r + 1]]``."""
+def _edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     native = library()
     assert native is not None
     end = end.contiguous()
-    start, edge = end.new_empty(rows + 1), torch.empty_like(end)
+    start, edge = _like(end, rows)
     wrong = native.edges_by_end(end.numel(), rows, end, start, edge)
     if wrong >= 0:
         raise IndexError(f"edge {wrong} ends in node {int(end[wrong])}, but the nodes are 0 to {rows - 1}")
     return start, edge
 
 
-@edges_by_end.register_fake
-def _(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+def _like(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     return end.new_empty(rows + 1), torch.empty_like(end)
+
+
+edges_by_end = operator("edges_by_end(Tensor end, SymInt rows) -> (Tensor, Tensor)", _edges_by_end, _like)
+"""``start`` ``[rows + 1]``, ``edge`` ``[E]``: the edges that end in row r are ``edge[start[r]:start[r + 1]]``."""

@@ -8,8 +8,10 @@ from torch import Tensor, nn
 
 from lspe.ops.choice import fused
 from lspe.ops.edges import Edges
-from lspe.ops.native import library
-from lspe.ops.rows import pack_maps, padded_rows, padded_width, unpack_maps
+from lspe.ops.maps import Columns, empty_packed, pack_maps, unpack_maps
+from lspe.ops.native import library_for
+from lspe.ops.operator import operator
+from lspe.ops.rows import empty_rows, padded_rows, padded_width
 from lspe.ops.scatter import scatter_sum
 
 EPSILON = 1e-6
@@ -55,21 +57,11 @@ def gated_convolution(
     """
     if not fused(h, e):
         return _plain(h, p, e, maps, edges)
-    order = [maps.B1, maps.B2, maps.A1, maps.A2, maps.B3]
-    if p is not None:
-        assert maps.C1 is not None
-        assert maps.C2 is not None
-        order[4:4] = [maps.C1, maps.C2]
-    h_new, p_new, eta_hat, _ = _convolution(
-        h,
-        p,
-        e,
-        [linear.weight for linear in order],
-        [linear.bias for linear in order],
-        edges.edge_index,
-        *edges.by_target,
-        *edges.by_source,
-    )
+    by_part = [maps.B1, maps.B2, maps.A1, maps.A2, maps.C1, maps.C2, maps.B3]
+    weights = [None if linear is None else linear.weight for linear in by_part]
+    biases = [None if linear is None else linear.bias for linear in by_part]
+    order = (edges.edge_index.contiguous(), *edges.by_target, *edges.by_source)
+    h_new, p_new, eta_hat, *_ = _convolution(h, p, e, *weights, *biases, *order)
     return h_new, None if p is None else p_new, eta_hat
 
 
@@ -119,214 +111,157 @@ def gated_aggregate(
     return logits, [scatter_sum(gate * v[source], target, v.size(0)) / total for v in values]
 
 
-@torch.library.custom_op("lspe::gated_convolution", mutates_args=(), device_types="cpu")
-def _convolution(
-    h: Tensor,
-    p: Tensor | None,
-    e: Tensor,
-    weights: list[Tensor],
-    biases: list[Tensor],
-    edge_index: Tensor,
-    in_start: Tensor,
-    in_edge: Tensor,
-    out_start: Tensor,
-    out_edge: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``weights`` and ``biases`` of B1, B2, A1, A2, (C1, C2,) B3.
+def _convolve(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    """``others``: weights and biases of B1, B2, A1, A2, C1, C2, B3, and the edges in both orders.
 
-    The fourth result holds B1 h, B2 h, A1 [h, p], A2 [h, p], C1 p and C2 p of each node, for the backward pass.
+    Beside the results it returns, for the backward pass, B1 h, B2 h, A1 [h, p], A2 [h, p], C1 p and C2 p of each node
+    side by side, and the packed maps of h (to the first four of these), of p (to the last four) and of e.
     """
-    native = library(h.dtype)
-    assert native is not None
-    maps = _Packed(h, p, weights)
-    width, padded = maps.width, maps.padded
-    bias = h.new_zeros(len(biases), padded)
-    for row, values in zip(bias, biases, strict=True):
-        row[:width] = values
-
-    node = h.new_empty(h.size(0), maps.parts * padded)
-    torch.addmm(bias[:4].flatten(), h, maps.of_h[: h.size(1)], out=node[:, : 4 * padded])
+    weights, biases, (edge_index, in_start, in_edge, *_) = others[:7], others[7:14], others[14:]
+    h_new, p_new, eta_hat, node = _results(h, p, e, weights[0].size(0))
+    of_h, of_p, of_e = (pack_maps(maps, h) for maps in _by_input(weights, h.size(1)))
+    bias = pack_maps([Columns(bias.unsqueeze(1)) for bias in biases if bias is not None], h)[0]
+    padded = padded_width(eta_hat.size(1))
+    torch.addmm(bias[: 4 * padded], h, of_h[: h.size(1)], out=node[:, : 4 * padded])
     if p is not None:
-        node[:, 4 * padded :] = bias[4:6].flatten()
-        node[:, 2 * padded :].addmm_(p, maps.of_p[: p.size(1)])
-    logits = torch.addmm(bias[-1], e, maps.of_e[: e.size(1)])
-    out = [h.new_empty(h.size(0), padded), h.new_empty(h.size(0) if p is not None else 0, padded)]
-    native.gate_forward(
+        node[:, 4 * padded :] = bias[4 * padded : 6 * padded]
+        node[:, 2 * padded :].addmm_(p, of_p[: p.size(1)])
+    logits = torch.addmm(bias[-padded:], e, of_e[: e.size(1)], out=padded_rows(eta_hat))
+    library_for(h).gate_forward(
         torch.get_num_threads(),
         h.size(0),
         padded,
         1 if p is None else 2,
-        edge_index.contiguous()[0],
+        edge_index,
         in_start,
         in_edge,
         node,
         logits,
-        *out,
+        h_new,
+        p_new,
     )
-    return out[0][:, :width], out[1][:, :width], logits[:, :width], node
+    return h_new, p_new, eta_hat, node, of_h, of_p, of_e
 
 
-class _Packed:
-    """The maps of one layer, by what they see; p's begin where h's third is."""
-
-    def __init__(self, h: Tensor, p: Tensor | None, weights: list[Tensor]) -> None:
-        self.width = weights[0].size(0)
-        self.padded = padded_width(self.width)
-        self.parts = len(weights) - 1
-        self.of_h = pack_maps(_of_h(weights, h.size(1)), self.padded)
-        if p is not None:
-            self.of_p = pack_maps(_of_p(weights, h.size(1)), self.padded)
-        self.of_e = pack_maps(weights[-1:], self.padded)
+def _convolve_like(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    packed = (empty_packed(maps, h) for maps in _by_input(others[:7], h.size(1)))
+    return *_results(h, p, e, others[0].size(0)), *packed
 
 
-def _of_h(weights: list[Tensor], width: int) -> list[Tensor]:
-    return [weight[:, :width] for weight in weights[:4]]
+def _results(h: Tensor, p: Tensor | None, e: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    nodes, parts = h.size(0), 4 if p is None else 6
+    node = h.new_empty(nodes, parts * padded_width(width))
+    p_new = empty_rows(h, 0 if p is None else nodes, width)
+    return empty_rows(h, nodes, width), p_new, empty_rows(e, e.size(0), width), node
 
 
-def _of_p(weights: list[Tensor], width: int) -> list[Tensor]:
-    return [weight[:, width:] for weight in weights[2:4]] + weights[4:6]
+def _by_input(weights: Sequence[Any], width: int) -> tuple[list[Columns], list[Columns], list[Columns]]:
+    """What B1, B2, A1, A2, C1, C2, B3 do with h (of this width), with p and with e."""
+    B1, B2, A1, A2, C1, C2, B3 = weights
+    of_h = [Columns(weight, 0, width) for weight in (B1, B2, A1, A2)]
+    of_p = [] if C1 is None else [Columns(A1, width), Columns(A2, width), Columns(C1), Columns(C2)]
+    return of_h, of_p, [Columns(B3)]
 
 
-@_convolution.register_fake
-def _(
-    h: Tensor,
-    p: Tensor | None,
-    e: Tensor,
-    weights: list[Tensor],
-    biases: list[Tensor],
-    edge_index: Tensor,
-    in_start: Tensor,
-    in_edge: Tensor,
-    out_start: Tensor,
-    out_edge: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    width = weights[0].size(0)
-    padded = padded_width(width)
-    rows = (h.size(0), h.size(0) if p is not None else 0, e.size(0))
-    out = [h.new_empty(n, padded)[:, :width] for n in rows]
-    return out[0], out[1], out[2], h.new_empty(h.size(0), (len(weights) - 1) * padded)
-
-
-@torch.library.custom_op("lspe::gated_convolution_backward", mutates_args=(), device_types="cpu")
-def _convolution_backward(
+def _convolve_backward(
     h_gradient: Tensor,
     p_gradient: Tensor,
     eta_gradient: Tensor,
     h: Tensor,
     p: Tensor | None,
     e: Tensor,
-    weights: list[Tensor],
-    logits: Tensor,
+    eta_hat: Tensor,
     node: Tensor,
+    of_h: Tensor,
+    of_p: Tensor,
+    of_e: Tensor,
     edge_index: Tensor,
-    in_start: Tensor,
-    in_edge: Tensor,
-    out_start: Tensor,
-    out_edge: Tensor,
+    *order: Tensor,
 ) -> list[Tensor]:
-    """Gradients of h, p (empty without it), e, the weights and the biases."""
-    native = library(h.dtype)
-    assert native is not None
-    maps = _Packed(h, p, weights)
-    width, padded, nodes = maps.width, maps.padded, h.size(0)
-    edge_index = edge_index.contiguous()
+    """Gradients of h, p, e, the weights and the biases; those that do not exist without p are left out."""
+    width, streams = eta_hat.size(1), 1 if p is None else 2
+    padded = padded_width(width)
     node_gradient, edge_gradient = torch.empty_like(node), e.new_empty(e.size(0), padded)
-    streams = 1 if p is None else 2
-    native.gate_backward(
+    library_for(h).gate_backward(
         torch.get_num_threads(),
-        nodes,
+        h.size(0),
         width,
         padded,
         streams,
-        edge_index[0],
+        edge_index,
         edge_index[1],
-        in_start,
-        in_edge,
-        out_start,
-        out_edge,
+        *order,
         node,
-        padded_rows(logits, padded),
-        padded_rows(eta_gradient, padded),
-        padded_rows(h_gradient, padded),
-        padded_rows(p_gradient, padded),
+        padded_rows(eta_hat),
+        padded_rows(eta_gradient),
+        padded_rows(h_gradient),
+        padded_rows(p_gradient),
         node_gradient,
         edge_gradient,
         torch.empty_like(edge_gradient),
-        h.new_empty(nodes, streams * padded),
+        h.new_empty(h.size(0), streams * padded),
     )
-    gradients = _empty_gradients(h, p, e, weights)
-    to_h, to_e = node_gradient[:, : 4 * padded], edge_gradient
-    torch.mm(to_h, maps.of_h.t(), out=_whole(gradients[0], h))
-    torch.mm(to_e, maps.of_e.t(), out=_whole(gradients[2], e))
-    of_weights = gradients[3 : 3 + len(weights)]
-    unpack_maps(torch.mm(h.t(), to_h), _of_h(of_weights, h.size(1)), padded)
-    unpack_maps(torch.mm(e.t(), to_e), of_weights[-1:], padded)
-    if p is not None:
-        to_p = node_gradient[:, 2 * padded :]
-        torch.mm(to_p, maps.of_p.t(), out=_whole(gradients[1], p))
-        unpack_maps(torch.mm(p.t(), to_p), _of_p(of_weights, h.size(1)), padded)
-    sums = torch.cat([node_gradient.sum(0), edge_gradient.sum(0)]).view(-1, padded)
-    for gradient, total in zip(gradients[-len(weights) :], sums, strict=True):
-        gradient.copy_(total[:width])
-    return gradients
+    of_inputs, of_weights, of_biases = _gradients(h, p, e, width)
+    to_h, to_p, to_e = node_gradient[:, : 4 * padded], node_gradient[:, 2 * padded :], edge_gradient
+    parts = zip((h, p, e), (to_h, to_p, to_e), (of_h, of_p, of_e), strict=True)
+    for (x, to, maps), of_x, of_maps in zip(parts, of_inputs, _by_input(of_weights, h.size(1)), strict=True):
+        if x is not None and of_x is not None:
+            torch.mm(to, maps.t(), out=padded_rows(of_x))
+            unpack_maps(torch.mm(x.t(), to), of_maps)
+    sums = torch.cat([node_gradient.sum(0), edge_gradient.sum(0)]).unsqueeze(0)
+    unpack_maps(sums, [Columns(bias.unsqueeze(1)) for bias in of_biases if bias is not None])
+    return [gradient for gradient in (*of_inputs, *of_weights, *of_biases) if gradient is not None]
 
 
-def _whole(gradient: Tensor, of: Tensor) -> Tensor:
-    return padded_rows(gradient, padded_width(of.size(1)))
+def _gradients(
+    h: Tensor, p: Tensor | None, e: Tensor, width: int
+) -> tuple[list[Tensor | None], list[Tensor | None], list[Tensor | None]]:
+    """Empty, of h, p, e, the weights and the biases; ``None`` for those that do not exist without p."""
+    of_inputs = [None if x is None else empty_rows(x, *x.shape) for x in (h, p, e)]
+    of_h, of_p, of_e = (0 if x is None else x.size(1) for x in (h, p, e))
+    seen = (of_h, of_h, of_h + of_p, of_h + of_p, of_p, of_p, of_e)
+    return (
+        of_inputs,
+        [h.new_empty(width, inputs) if inputs else None for inputs in seen],
+        [h.new_empty(width) if inputs else None for inputs in seen],
+    )
 
 
-def _empty_gradients(h: Tensor, p: Tensor | None, e: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    def rows_like(x: Tensor) -> Tensor:
-        return x.new_empty(x.size(0), padded_width(x.size(1)))[:, : x.size(1)]
-
-    streams = [rows_like(h), h.new_empty(0) if p is None else rows_like(p), rows_like(e)]
-    of_weights = [torch.empty_like(weight, memory_format=torch.contiguous_format) for weight in weights]
-    return streams + of_weights + [weight.new_empty(weight.size(0)) for weight in weights]
-
-
-@_convolution_backward.register_fake
-def _(
-    h_gradient: Tensor,
-    p_gradient: Tensor,
-    eta_gradient: Tensor,
-    h: Tensor,
-    p: Tensor | None,
-    e: Tensor,
-    weights: list[Tensor],
-    logits: Tensor,
-    node: Tensor,
-    edge_index: Tensor,
-    in_start: Tensor,
-    in_edge: Tensor,
-    out_start: Tensor,
-    out_edge: Tensor,
-) -> list[Tensor]:
-    return _empty_gradients(h, p, e, weights)
+def _convolve_backward_like(*arguments: Any) -> list[Tensor]:
+    _, _, _, h, p, e, eta_hat, *_ = arguments
+    return [gradient for part in _gradients(h, p, e, eta_hat.size(1)) for gradient in part if gradient is not None]
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    h, p, e, weights, _, *order = inputs
-    _, _, eta_hat, node = output
     ctx.set_materialize_grads(False)
-    ctx.has_positions = p is not None
-    ctx.weights = len(weights)
-    ctx.save_for_backward(h, *([p] if p is not None else []), e, *weights, eta_hat, node, *order)
+    ctx.save_for_backward(*inputs[:3], *output[2:], *inputs[-5:])
 
 
-def _differentiate(
-    ctx: Any, h_new: Tensor | None, p_new: Tensor | None, eta_hat: Tensor | None, _: None
-) -> tuple[Any, ...]:
-    saved = list(ctx.saved_tensors)
-    h, p, e = saved.pop(0), saved.pop(0) if ctx.has_positions else None, saved.pop(0)
-    weights, saved = saved[: ctx.weights], saved[ctx.weights :]
-    width = weights[0].size(0)
+def _differentiate(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+    h, p, e, eta_hat, *_ = ctx.saved_tensors
+    width, of_p = eta_hat.size(1), p is not None
     given = [
         h.new_zeros(rows, width) if gradient is None else gradient
-        for gradient, rows in ((h_new, h.size(0)), (p_new, 0 if p is None else h.size(0)), (eta_hat, e.size(0)))
+        for gradient, rows in zip(gradients, (h.size(0), h.size(0) if of_p else 0, e.size(0)), strict=False)
     ]
-    of_h, of_p, of_e, *others = _convolution_backward(*given, h, p, e, weights, *saved)
-    of_weights, of_biases = others[: ctx.weights], others[ctx.weights :]
-    return of_h, None if p is None else of_p, of_e, of_weights, of_biases, *[None] * 5
+    found = iter(_convolution_backward(*given, *ctx.saved_tensors))
+    of_maps = [True, True, True, True, of_p, of_p, True]
+    return *[next(found) if exists else None for exists in (True, of_p, True, *of_maps, *of_maps)], *[None] * 5
 
 
-_convolution.register_autograd(_differentiate, setup_context=_remember)
+_MAPS = ", ".join(f"Tensor {name}" for name in ("B1", "B2", "A1", "A2")) + ", Tensor? C1, Tensor? C2, Tensor B3"
+_ORDER = "Tensor edge_index, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
+_convolution_backward = operator(
+    "gated_convolution_backward(Tensor h_gradient, Tensor p_gradient, Tensor eta_gradient, Tensor h, Tensor? p, "
+    f"Tensor e, Tensor eta_hat, Tensor node, Tensor of_h, Tensor of_p, Tensor of_e, {_ORDER}) -> Tensor[]",
+    _convolve_backward,
+    _convolve_backward_like,
+)
+_convolution = operator(
+    f"gated_convolution(Tensor h, Tensor? p, Tensor e, {_MAPS}, {_MAPS.lower().replace('tensor', 'Tensor')}, {_ORDER}) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _convolve,
+    _convolve_like,
+    remember=_remember,
+    gradient=_differentiate,
+)

@@ -22,7 +22,15 @@ import torch
 from torch import Tensor
 
 SOURCES = Path(__file__).parent / "csrc"
-FLAGS = ("-O3", "-std=c11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+FLAGS = (
+    "-O3",
+    "-std=c11",
+    "-ffp-contract=fast",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+)
 TUNING = (("-march=native",), ("-mcpu=native",), ())
 PRECISION = {torch.float32: 32, torch.float64: 64}
 
@@ -46,19 +54,14 @@ class Library:
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._library, name)
 
-        def call(*arguments: Tensor | float | None) -> int:
-            return function(*map(_as_c, arguments))
+        def call(*arguments: Tensor | int | None) -> int:
+            if function.argtypes is None:
+                # an integer of the C sources is as wide as a pointer and is passed in the same way
+                function.argtypes = [ctypes.c_void_p] * len(arguments)
+            return function(*[a.data_ptr() if isinstance(a, Tensor) else a for a in arguments])
 
         setattr(self, name, call)
         return call
-
-
-def _as_c(value: Tensor | float | None) -> Any:
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    if isinstance(value, float):
-        return ctypes.c_double(value)
-    return ctypes.c_void_p(value) if value is None else ctypes.c_int64(value)
 
 
 @cache
@@ -69,6 +72,13 @@ def library(dtype: torch.dtype = torch.float32) -> Library | None:
     except (OSError, subprocess.SubprocessError) as error:
         log.warning("lspe uses its plain PyTorch operators, which are slower: %s", error)
         return None
+
+
+def library_for(x: Tensor) -> Library:
+    """The functions for a tensor of which it is known that there are some."""
+    native = library(x.dtype)
+    assert native is not None
+    return native
 
 
 def _built(precision: int) -> Path:
@@ -98,7 +108,8 @@ def _compile(compiler: str, sources: list[str], precision: int, path: Path) -> N
                 break
             except subprocess.CalledProcessError as error:
                 if tuning == TUNING[-1]:
-                    raise OSError(f"{' '.join(command)} failed:\n{error.stderr.strip()}") from error
+                    reason = next((line for line in error.stderr.splitlines() if "error" in line), error.stderr[:200])
+                    raise OSError(f"{compiler} cannot compile them: {reason}") from error
         built.replace(path)
 
 

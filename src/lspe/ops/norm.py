@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lspe.ops.choice import fused
-from lspe.ops.native import library
-from lspe.ops.rows import unit_rows
+from lspe.ops.native import library_for
+from lspe.ops.operator import operator
+from lspe.ops.rows import LANES, unit_rows
 
 _CHUNK = 128
 """Rows whose sums are formed at once (``CHUNK`` in csrc/norm.c)."""
@@ -40,73 +41,67 @@ def batch_norm(
         ``[rows, d]``.
 
     """
-    if not fused(x, norm.weight):
+    if x.size(1) < LANES or not fused(x, norm.weight):
         return _plain(norm, x, scale, relu, residual, batch_statistics)
     x = unit_rows(x)
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
+    mean, variance = norm.running_mean, norm.running_var
+    assert mean is not None
+    assert variance is not None
     if batch_statistics:
-        mean, variance = _moments(x.detach(), scale)
-        momentum = norm.momentum if norm.momentum is not None else 1 / float(norm.num_batches_tracked or 1)
+        rows = x.size(0)
         with torch.no_grad():
-            norm.running_mean.lerp_(mean, momentum)
-            norm.running_var.lerp_(variance * (x.size(0) / (x.size(0) - 1)), momentum)
-    else:
-        mean, variance = norm.running_mean.clone(), norm.running_var.clone()
-    y: Tensor = _normalize(x, scale, norm.weight, norm.bias, residual, mean, variance, norm.eps, relu, batch_statistics)
+            mean, variance = _moments(x, scale)
+            norm.running_mean.lerp_(mean, _momentum(norm))  # type: ignore[union-attr]
+            norm.running_var.lerp_(variance * (rows / (rows - 1)), _momentum(norm))  # type: ignore[union-attr]
+    rate = torch.rsqrt(variance + norm.eps)
+    y: Tensor = _normalization(x, norm.weight, norm.bias, residual, scale, mean, rate, relu, batch_statistics)
     return y
+
+
+def _momentum(norm: nn.BatchNorm1d) -> float:
+    return 1 / float(norm.num_batches_tracked or 1) if norm.momentum is None else norm.momentum
 
 
 def _plain(
     norm: nn.BatchNorm1d, x: Tensor, scale: Tensor | None, relu: bool, residual: Tensor | None, batch_statistics: bool
 ) -> Tensor:
     x = x if scale is None else x * scale
-    momentum = norm.momentum if norm.momentum is not None else 1 / float(norm.num_batches_tracked or 1)
     x = F.batch_norm(
-        x, norm.running_mean, norm.running_var, norm.weight, norm.bias, batch_statistics, momentum, norm.eps
+        x, norm.running_mean, norm.running_var, norm.weight, norm.bias, batch_statistics, _momentum(norm), norm.eps
     )
     x = torch.relu(x) if relu else x
     return x if residual is None else residual + x
 
 
-@torch.library.custom_op("lspe::moments", mutates_args=(), device_types="cpu")
-def _moments(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
+def _moments_of(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of the columns of s · x."""
-    native = library(x.dtype)
-    assert native is not None
-    rows, width = x.shape
-    mean, variance = x.new_empty(width), x.new_empty(width)
-    native.norm_moments(torch.get_num_threads(), rows, width, x, x.stride(0), scale, _room(x), mean, variance)
+    mean, variance = _moments_like(x, scale)
+    library_for(x).norm_moments(torch.get_num_threads(), *x.shape, x, x.stride(0), scale, _room(x), mean, variance)
     return mean, variance
+
+
+def _moments_like(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.size(1)), x.new_empty(x.size(1))
 
 
 def _room(x: Tensor) -> Tensor:
     return x.new_empty(-(-x.size(0) // _CHUNK), 2, x.size(1))
 
 
-@_moments.register_fake
-def _(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.size(1)), x.new_empty(x.size(1))
-
-
-@torch.library.custom_op("lspe::normalize", mutates_args=(), device_types="cpu")
-def _normalize(
+def _apply(
     x: Tensor,
-    scale: Tensor | None,
     weight: Tensor,
     bias: Tensor,
     residual: Tensor | None,
+    scale: Tensor | None,
     mean: Tensor,
-    variance: Tensor,
-    eps: float,
+    rate: Tensor,
     relu: bool,
     batch_statistics: bool,
 ) -> Tensor:
-    native = library(x.dtype)
-    assert native is not None
     y = x.new_empty(x.shape)
     residual = None if residual is None else unit_rows(residual)
-    native.norm_apply(
+    library_for(x).norm_apply(
         torch.get_num_threads(),
         *x.shape,
         x,
@@ -115,7 +110,7 @@ def _normalize(
         weight,
         bias,
         mean,
-        torch.rsqrt(variance + eps),
+        rate,
         relu,
         residual,
         0 if residual is None else residual.stride(0),
@@ -124,41 +119,20 @@ def _normalize(
     return y
 
 
-@_normalize.register_fake
-def _(
-    x: Tensor,
-    scale: Tensor | None,
-    weight: Tensor,
-    bias: Tensor,
-    residual: Tensor | None,
-    mean: Tensor,
-    variance: Tensor,
-    eps: float,
-    relu: bool,
-    batch_statistics: bool,
-) -> Tensor:
-    return x.new_empty(x.shape)
-
-
-@torch.library.custom_op("lspe::normalize_backward", mutates_args=(), device_types="cpu")
-def _normalize_backward(
+def _apply_backward(
     gradient: Tensor,
     x: Tensor,
-    scale: Tensor | None,
     weight: Tensor,
     bias: Tensor,
+    scale: Tensor | None,
     mean: Tensor,
-    variance: Tensor,
-    eps: float,
+    rate: Tensor,
     relu: bool,
     batch_statistics: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    native = library(x.dtype)
-    assert native is not None
     gradient = unit_rows(gradient)
-    of_x = _rows_like(x)
-    of_weight, of_bias = torch.empty_like(weight), torch.empty_like(bias)
-    native.norm_backward(
+    of_x, of_weight, of_bias = _apply_backward_like(gradient, x, weight, bias)
+    library_for(x).norm_backward(
         torch.get_num_threads(),
         *x.shape,
         x,
@@ -167,7 +141,7 @@ def _normalize_backward(
         weight,
         bias,
         mean,
-        torch.rsqrt(variance + eps),
+        rate,
         relu,
         batch_statistics,
         gradient,
@@ -181,37 +155,34 @@ def _normalize_backward(
     return of_x, of_weight, of_bias
 
 
-def _rows_like(x: Tensor) -> Tensor:
-    """Empty, and its rows stand as far apart as those of x."""
-    return x.new_empty(x.size(0), max(x.stride(0), x.size(1)))[:, : x.size(1)]
-
-
-@_normalize_backward.register_fake
-def _(
-    gradient: Tensor,
-    x: Tensor,
-    scale: Tensor | None,
-    weight: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    eps: float,
-    relu: bool,
-    batch_statistics: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _rows_like(x), torch.empty_like(weight), torch.empty_like(bias)
+def _apply_backward_like(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    """The gradient of x has its rows as far apart as x."""
+    return x.new_empty(x.size(0), x.stride(0))[:, : x.size(1)], torch.empty_like(weight), torch.empty_like(bias)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, scale, weight, bias, residual, mean, variance, *options = inputs
+    x, weight, bias, residual, scale, mean, rate, *ctx.options = inputs
     ctx.has_residual = residual is not None
-    ctx.options = options
-    ctx.save_for_backward(x, scale, weight, bias, mean, variance)
+    ctx.save_for_backward(x, weight, bias, scale, mean, rate)
 
 
 def _differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    of_x, of_weight, of_bias = _normalize_backward(gradient, *ctx.saved_tensors, *ctx.options)
-    return of_x, None, of_weight, of_bias, gradient if ctx.has_residual else None, *[None] * 5
+    of_x, of_weight, of_bias = _normalization_backward(gradient, *ctx.saved_tensors, *ctx.options)
+    return of_x, of_weight, of_bias, gradient if ctx.has_residual else None, *[None] * 5
 
 
-_normalize.register_autograd(_differentiate, setup_context=_remember)
+_STATISTICS = "Tensor? scale, Tensor mean, Tensor rate, bool relu, bool batch_statistics"
+_moments = operator("moments(Tensor x, Tensor? scale) -> (Tensor, Tensor)", _moments_of, _moments_like)
+_normalization_backward = operator(
+    f"normalize_backward(Tensor gradient, Tensor x, Tensor weight, Tensor bias, {_STATISTICS}) "
+    "-> (Tensor, Tensor, Tensor)",
+    _apply_backward,
+    _apply_backward_like,
+)
+_normalization = operator(
+    f"normalize(Tensor x, Tensor weight, Tensor bias, Tensor? residual, {_STATISTICS}) -> Tensor",
+    _apply,
+    lambda x, *_: x.new_empty(x.shape),
+    remember=_remember,
+    gradient=_differentiate,
+)

@@ -14,22 +14,22 @@ void set_parallel_region(void *function) { region = (parallel_region)function; }
 struct job {
     task one;
     void *work;
-    index tasks;
-    _Atomic index next;
+    integer tasks;
+    _Atomic integer next;
 };
 
 static void take_tasks(void *argument)
 {
     struct job *job = argument;
     for (;;) {
-        const index number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        const integer number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
         if (number >= job->tasks)
             return;
         job->one(job->work, number);
     }
 }
 
-void run_tasks(index threads, index tasks, task one, void *work)
+void run_tasks(integer threads, integer tasks, task one, void *work)
 {
     struct job job = {one, work, tasks, 0};
     if (threads > 1 && tasks > 1 && region != NULL)

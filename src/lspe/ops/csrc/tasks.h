@@ -5,18 +5,18 @@
 
 #include "real.h"
 
-typedef void (*task)(void *work, index number);
+typedef void (*task)(void *work, integer number);
 
-void run_tasks(index threads, index tasks, task one, void *work);
+void run_tasks(integer threads, integer tasks, task one, void *work);
 
 /* The rows [begin, end) of task `number`, with ROWS_A_TASK rows in all but the last. */
 #define ROWS_A_TASK 32
 
-static inline index tasks_of(index rows) { return (rows + ROWS_A_TASK - 1) / ROWS_A_TASK; }
-static inline index begin_of(index number) { return number * ROWS_A_TASK; }
-static inline index end_of(index number, index rows)
+static inline integer tasks_of(integer rows) { return (rows + ROWS_A_TASK - 1) / ROWS_A_TASK; }
+static inline integer begin_of(integer number) { return number * ROWS_A_TASK; }
+static inline integer end_of(integer number, integer rows)
 {
-    const index end = (number + 1) * ROWS_A_TASK;
+    const integer end = (number + 1) * ROWS_A_TASK;
     return end < rows ? end : rows;
 }
 
