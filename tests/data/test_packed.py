@@ -33,7 +33,7 @@ def random_set(seed: int, graphs: int, *, features: bool = True) -> PackedGraphs
 
 def assert_same_batch(ours: Batch, theirs: Batch) -> None:
     assert type(ours) is type(theirs)
-    assert ours.keys() == theirs.keys()
+    assert list(ours.to_dict()) == list(theirs.to_dict())
     for key in theirs.keys():  # noqa: SIM118
         if isinstance(theirs[key], torch.Tensor):
             assert ours[key].dtype == theirs[key].dtype, key
@@ -48,7 +48,7 @@ def assert_same_batch(ours: Batch, theirs: Batch) -> None:
 
 
 def assert_same_data(ours: Data, theirs: Data) -> None:
-    assert ours.keys() == theirs.keys()
+    assert list(ours.to_dict()) == list(theirs.to_dict())
     for key in theirs.keys():  # noqa: SIM118
         assert torch.equal(torch.as_tensor(ours[key]), torch.as_tensor(theirs[key])), key
 

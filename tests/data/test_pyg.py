@@ -56,7 +56,7 @@ def test_ogbs_features_are_recognised() -> None:
 
 def test_missing_features_are_filled_in_where_a_network_needs_them() -> None:
     bare, features = pack([ring(3)])
-    assert (features.kind, bare[0].keys()) == ("none", ["edge_index", "num_nodes"])
+    assert (features.kind, set(bare[0].keys())) == ("none", {"edge_index", "num_nodes"})
     continuous, features = pack([ring(3, x=torch.rand(3, 2))])
     assert (features.kind, features.edge_dim) == ("continuous", 1)
     assert torch.equal(continuous[0].edge_attr, torch.ones(6, 1))
@@ -91,6 +91,7 @@ def test_the_task_follows_from_y(y: list[torch.Tensor], task: str, outputs: int)
     [
         ([], "no graphs"),
         ([typed(3, 1.0), "CCO"], "graph 1 is a str"),
+        (["CCO"], "graph 0 is a str"),
         ([Data(x=torch.rand(2, 1))], "graph 0 has no edge_index"),
         ([Data(edge_index=torch.tensor([[0], [1]]))], "says nowhere how many nodes"),
         ([typed(3, 1.0), ring(3, x=torch.arange(3))], "graph 1 has no tensor 'edge_attr'"),

@@ -159,7 +159,7 @@ class PackedGraphs:
             if name == "edge_index":
                 data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
             else:
-                data[name] = _tensor(column[rows[level]])
+                data[name] = _tensor(column[rows[level]].copy())
         if "x" not in self.node:
             data.num_nodes = rows["node"].stop - rows["node"].start
         return data
@@ -351,9 +351,9 @@ def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: 
 
 
 def _tensor(values: Array) -> Tensor:
-    """A tensor of its own memory: integers as int64, floating point as float32."""
+    """Integers as an int64 tensor, floating point as float32; `values` must be memory of its own, not the file's."""
     if values.dtype.kind in "iu":
-        return torch.from_numpy(values.astype(np.int64))
+        return torch.from_numpy(values.astype(np.int64, copy=False))
     if values.dtype.kind == "f":
-        return torch.from_numpy(values.astype(np.float32))
-    return torch.from_numpy(values.copy())
+        return torch.from_numpy(values.astype(np.float32, copy=False))
+    return torch.from_numpy(values)

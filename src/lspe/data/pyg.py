@@ -62,7 +62,10 @@ def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
     """The graphs as a packed set in memory, in the form networks expect, and what their features are."""
     if not len(graphs):
         raise DataError("there are no graphs")
-    attributes = [key for key in graphs[0].keys() if key not in ("edge_index", "num_nodes")]  # noqa: SIM118
+    for number, graph in enumerate(graphs):
+        if not isinstance(graph, Data):
+            raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
+    attributes = [key for key in graphs[0].to_dict() if key not in ("edge_index", "num_nodes")]
     level = {
         key: "node" if graphs[0].is_node_attr(key) else "edge" if graphs[0].is_edge_attr(key) else "graph"
         for key in attributes
@@ -92,8 +95,6 @@ def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
 
 
 def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
-    if not isinstance(graph, Data):
-        raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
     if graph.edge_index is None:
         raise DataError(f"graph {number} has no edge_index; a graph without edges has an empty one, [2, 0]")
     if "x" not in graph and "num_nodes" not in graph:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from rdkit import Chem, rdBase
-from rdkit.Chem import BondStereo, BondType, HybridizationType
+from rdkit.Chem import Atom, Bond, BondStereo, BondType, HybridizationType
 
 from lspe.data.errors import DataError, MoleculeError
 from lspe.data.features import Features
@@ -21,27 +21,40 @@ from lspe.data.features import Features
 Mol = Any
 Fragments = Literal["keep", "largest", "error"]
 
-_HYBRIDISATION = {
-    kind: number
-    for number, kind in enumerate(
-        [
-            HybridizationType.SP,
-            HybridizationType.SP2,
-            HybridizationType.SP3,
-            HybridizationType.SP3D,
-            HybridizationType.SP3D2,
-        ]
-    )
-}
-_OGB_BOND_TYPE = {BondType.SINGLE: 0, BondType.DOUBLE: 1, BondType.TRIPLE: 2, BondType.AROMATIC: 3}
-_STEREO = {
-    BondStereo.STEREONONE: 0,
-    BondStereo.STEREOZ: 1,
-    BondStereo.STEREOE: 2,
-    BondStereo.STEREOCIS: 3,
-    BondStereo.STEREOTRANS: 4,
-    BondStereo.STEREOANY: 5,
-}
+_ATOM_GETTERS: tuple[Callable[[Any], Any], ...] = (
+    Atom.GetAtomicNum,
+    Atom.GetChiralTag,
+    Atom.GetTotalDegree,
+    Atom.GetFormalCharge,
+    Atom.GetTotalNumHs,
+    Atom.GetNumRadicalElectrons,
+    Atom.GetHybridization,
+    Atom.GetIsAromatic,
+    Atom.IsInRing,
+)
+_BOND_GETTERS: tuple[Callable[[Any], Any], ...] = (
+    Bond.GetBeginAtomIdx,
+    Bond.GetEndAtomIdx,
+    Bond.GetBondType,
+    Bond.GetStereo,
+    Bond.GetIsConjugated,
+)
+_HYBRIDISATIONS = (
+    HybridizationType.SP,
+    HybridizationType.SP2,
+    HybridizationType.SP3,
+    HybridizationType.SP3D,
+    HybridizationType.SP3D2,
+)
+_OGB_BOND_TYPES = (BondType.SINGLE, BondType.DOUBLE, BondType.TRIPLE, BondType.AROMATIC)
+_STEREO = (
+    BondStereo.STEREONONE,
+    BondStereo.STEREOZ,
+    BondStereo.STEREOE,
+    BondStereo.STEREOCIS,
+    BondStereo.STEREOTRANS,
+    BondStereo.STEREOANY,
+)
 _BOND_ORDER = {BondType.SINGLE: 1, BondType.DOUBLE: 2, BondType.TRIPLE: 3}
 
 
@@ -100,34 +113,45 @@ def _one_fragment(mol: Mol, text: str, fragments: Fragments) -> Mol:
 def ogb_arrays(mols: Iterable[Mol]) -> MoleculeArrays:
     """OGB's nine atom and three bond features, by its vocabularies."""
     num_nodes, num_bonds = [], []
-    bonds: list[int] = []
-    atoms: list[int] = []
-    attributes: list[int] = []
+    atom_values: list[list[int]] = [[] for _ in _ATOM_GETTERS]
+    bond_values: list[list[int]] = [[] for _ in _BOND_GETTERS]
     for mol in mols:
-        num_nodes.append(mol.GetNumAtoms())
-        num_bonds.append(mol.GetNumBonds())
-        for atom in mol.GetAtoms():
-            number = atom.GetAtomicNum()
-            charge = atom.GetFormalCharge()
-            atoms += (
-                number - 1 if 0 < number < 119 else 118,
-                min(int(atom.GetChiralTag()), 4),
-                min(atom.GetTotalDegree(), 11),
-                charge + 5 if -5 <= charge <= 5 else 11,
-                min(atom.GetTotalNumHs(), 9),
-                min(atom.GetNumRadicalElectrons(), 5),
-                _HYBRIDISATION.get(atom.GetHybridization(), 5),
-                atom.GetIsAromatic(),
-                atom.IsInRing(),
-            )
-        for bond in mol.GetBonds():
-            bonds += (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
-            attributes += (
-                _OGB_BOND_TYPE.get(bond.GetBondType(), 4),
-                _STEREO.get(bond.GetStereo(), 5),
-                bond.GetIsConjugated(),
-            )
-    return _arrays(num_nodes, num_bonds, bonds, np.asarray(atoms).reshape(-1, 9), np.asarray(attributes).reshape(-1, 3))
+        atoms = [mol.GetAtomWithIdx(number) for number in range(mol.GetNumAtoms())]
+        bonds = [mol.GetBondWithIdx(number) for number in range(mol.GetNumBonds())]
+        num_nodes.append(len(atoms))
+        num_bonds.append(len(bonds))
+        for values, getter in zip(atom_values, _ATOM_GETTERS, strict=True):
+            values.extend(map(getter, atoms))
+        for values, getter in zip(bond_values, _BOND_GETTERS, strict=True):
+            values.extend(map(getter, bonds))
+    number, chirality, degree, charge, hydrogens, radicals, hybridisation, aromatic, in_ring = (
+        np.asarray(values, dtype=np.int64) for values in atom_values
+    )
+    begin, end, bond_type, stereo, conjugated = (np.asarray(values, dtype=np.int64) for values in bond_values)
+    x = [
+        np.where((number > 0) & (number < 119), number - 1, 118),
+        np.minimum(chirality, 4),
+        np.minimum(degree, 11),
+        np.where(np.abs(charge) <= 5, charge + 5, 11),
+        np.minimum(hydrogens, 9),
+        np.minimum(radicals, 5),
+        _place_in(_HYBRIDISATIONS, hybridisation, otherwise=5),
+        aromatic,
+        in_ring,
+    ]
+    edge_attr = [
+        _place_in(_OGB_BOND_TYPES, bond_type, otherwise=4),
+        _place_in(_STEREO, stereo, otherwise=5),
+        conjugated,
+    ]
+    return _arrays(num_nodes, num_bonds, np.stack([begin, end]), np.stack(x, axis=1), np.stack(edge_attr, axis=1))
+
+
+def _place_in(entries: Sequence[int], values: NDArray[np.int64], *, otherwise: int) -> NDArray[np.int64]:
+    """The place of each value among `entries`, or `otherwise`."""
+    place = np.full(256, otherwise)
+    place[[int(entry) for entry in entries]] = range(len(entries))
+    return place[values]
 
 
 def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
@@ -156,7 +180,8 @@ def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
         if strange:
             reason = f"has {', '.join(strange)}, which the vocabulary does not know"
             raise MoleculeError(Chem.MolToSmiles(mol), reason)
-    return _arrays(num_nodes, num_bonds, bonds, np.asarray(atoms), np.asarray(orders))
+    ends = np.asarray(bonds, dtype=np.int64).reshape(-1, 2).T
+    return _arrays(num_nodes, num_bonds, ends, np.asarray(atoms), np.asarray(orders))
 
 
 def atom_types(mol: Mol) -> list[str]:
@@ -204,12 +229,12 @@ def _kekulise(mols: Sequence[Mol], features: Features) -> MoleculeArrays:
 
 
 def _arrays(
-    num_nodes: list[int], num_bonds: list[int], bonds: list[int], x: NDArray[Any], edge_attr: NDArray[Any]
+    num_nodes: list[int], num_bonds: list[int], bonds: NDArray[np.int64], x: NDArray[Any], edge_attr: NDArray[Any]
 ) -> MoleculeArrays:
     return MoleculeArrays(
         np.asarray(num_nodes, dtype=np.int64),
         np.asarray(num_bonds, dtype=np.int64),
-        np.asarray(bonds, dtype=np.int64).reshape(-1, 2).T,
+        bonds,
         x.astype(np.uint8),
         edge_attr.astype(np.uint8),
     )
