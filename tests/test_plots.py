@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from tests.graphs import random_graphs
+from tests.members import save as save_run
 
 from lspe.data import GraphData, load
 from lspe.encodings import random_walk_encoding, uniqueness
@@ -20,13 +21,14 @@ from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots import FIGURES, draw
 from lspe.plots.distinct import count_distinct, distinct_encodings
-from lspe.plots.examples import EXAMPLES
+from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from lspe.plots.kinds import kinds_by_column
 from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
-from lspe.plots.scores import read_k_study, score_against_k
-from lspe.plots.sketch import sketch_graph, sketch_smiles
+from lspe.plots.scores import read_k_study, score_against_k, training_curves
+from lspe.plots.sketch import Sketch, sketch_graph, sketch_smiles
 from lspe.plots.style import kind_colours
 from lspe.plots.tellapart import find_kinds, summary
+from lspe.training.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,11 @@ def zinc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphData]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LSPE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield load("zinc")
+
+
+def sketch_of(name: str) -> Sketch:
+    """An example by name, or a molecule by SMILES."""
+    return EXAMPLES[name].sketch() if name in EXAMPLES else sketch_smiles(name)
 
 
 def test_distinct_encodings_of_zinc_are_those_of_the_paper(zinc: GraphData) -> None:
@@ -119,20 +126,20 @@ def test_kinds_of_the_regular_graph_are_its_orbits() -> None:
 @pytest.mark.parametrize(
     "first, second, walk, refinement",
     [
-        ("decalin", "bicyclopentyl", 5, None),
+        (DECALIN, BICYCLOPENTYL, 5, None),
         ("csl-11-2", "csl-11-3", 3, None),
         ("rook", "shrikhande", None, None),
     ],
 )
 def test_examples_are_told_apart_as_known(first: str, second: str, walk: int | None, refinement: int | None) -> None:
-    a, b = EXAMPLES[first].sketch().to_networkx(), EXAMPLES[second].sketch().to_networkx()
+    a, b = (sketch_of(name).to_networkx() for name in (first, second))
     assert not nx.is_isomorphic(a, b)
     assert random_walk_test(a, b).step == walk
     assert weisfeiler_lehman_test(a, b).step == refinement
 
 
 def test_pairs_share_no_kind_from_the_step_on_that_tells_them_apart() -> None:
-    sketches = [EXAMPLES["decalin"].sketch(), EXAMPLES["bicyclopentyl"].sketch()]
+    sketches = [sketch_smiles(DECALIN), sketch_smiles(BICYCLOPENTYL)]
     before, after = find_kinds(sketches, 4), find_kinds(sketches, 5)
     assert (before.counts(0) == before.counts(1)).all()
     assert not ((after.counts(0) > 0) & (after.counts(1) > 0)).any()
@@ -244,19 +251,44 @@ def test_wrong_names_and_sources_are_refused_in_words(
         draw(name, sources, out=tmp_path)
 
 
+def test_curves_show_every_epoch_of_every_run(tmp_path: Path) -> None:
+    runs = [save_run(tmp_path / name, seed=seed) for seed, name in enumerate(["first", "second"])]
+    rows = [(1, 1.5, 1.6, 1.2, 1.3, 1e-3), (2, 0.7, 0.9, 0.6, 0.8, 5e-4), (3, 0.5, "", 0.4, "", 2e-4)]
+    for run in runs:
+        header = "epoch,train_loss,val_loss,train_rmse,val_rmse,lr"
+        (run / "metrics.csv").write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    figure = training_curves([Run.open(run) for run in runs])
+    loss, score, rate = figure.axes
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Loss", "RMSE", "Learning rate"]
+    assert len(loss.lines) == len(score.lines) == 4  # training and validation of two runs
+    np.testing.assert_array_equal(loss.lines[0].get_xydata(), [(1, 1.5), (2, 0.7), (3, 0.5)])
+    np.testing.assert_array_equal(score.lines[1].get_ydata(), [1.3, 0.8, np.nan])
+    assert [line.get_label() for line in rate.lines] == ["first", "second"]
+    assert draw("curves", runs, out=tmp_path, form="png") == [tmp_path / "curves.png"]
+
+
+def test_curves_of_a_run_without_epochs_or_with_another_score_are_refused(tmp_path: Path) -> None:
+    fresh = save_run(tmp_path / "fresh")
+    with pytest.raises(UserError, match="no epoch has finished"):
+        draw("curves", [fresh], out=tmp_path)
+    binary = save_run(tmp_path / "binary", "binary")
+    with pytest.raises(UserError, match="scored differently"):
+        draw("curves", [fresh, binary], out=tmp_path)
+
+
 def test_summaries_say_which_test_saw_what() -> None:
     def of(first: str, second: str) -> str:
         return summary(random_walk_test(first, second), weisfeiler_lehman_test(first, second))
 
     assert of("CCO", "CCCO").startswith("They are different before any step")
     assert of("CCO", "CCN").startswith("Neither test")
-    assert "apart from step 5 on, 1-WL never" in of("C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1")
+    assert "apart from step 5 on, 1-WL never" in of(DECALIN, BICYCLOPENTYL)
     assert "from step 2 on, 1-WL from step 1 on" in of("CCCC", "CC(C)C")
 
 
 def test_random_walks_of_the_pairs_match_a_dense_matrix_power() -> None:
-    for name in ("decalin", "csl-11-2"):
-        sketch = EXAMPLES[name].sketch()
+    for name in (DECALIN, "csl-11-2"):
+        sketch = sketch_of(name)
         adjacency = nx.to_numpy_array(sketch.to_networkx())
         walk = adjacency / adjacency.sum(1, keepdims=True)
         expected = np.stack([np.linalg.matrix_power(walk, step).diagonal() for step in range(1, 6)], axis=1)

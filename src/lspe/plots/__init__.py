@@ -85,9 +85,9 @@ def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os
         return score_against_k(read_k_study(sources[0]))
     if name == "curves":
         from lspe.plots.scores import training_curves
-        from lspe.training.run import Run
+        from lspe.training.several import open_runs
 
-        return training_curves([Run.open(source) for source in sources])
+        return training_curves([run for source in sources for run in open_runs(Path(source))])
 
     from lspe.data import load
 

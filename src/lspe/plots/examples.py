@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from lspe.plots.sketch import Sketch, sketch_graph, sketch_smiles
+from lspe.plots.sketch import Sketch, sketch_graph
 
 DECALIN = "C1CCC2CCCCC2C1"
 BICYCLOPENTYL = "C1CCC(C1)C1CCCC1"
@@ -74,8 +74,6 @@ def _circle(nodes: range) -> dict[int, tuple[float, float]]:
 EXAMPLES: dict[str, Example] = {
     example.name: example
     for example in (
-        Example("decalin", "Decalin", lambda: sketch_smiles(DECALIN)),
-        Example("bicyclopentyl", "Bicyclopentyl", lambda: sketch_smiles(BICYCLOPENTYL)),
         Example("three-regular", "3-regular graph", three_regular),
         Example("csl-11-2", "CSL(11, 2)", lambda: skip_link(11, 2)),
         Example("csl-11-3", "CSL(11, 3)", lambda: skip_link(11, 3)),

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from lspe.encodings import random_walk_encoding
 from lspe.isomorphism import Comparison
 from lspe.plots.drawing import common_box, draw_graph, draw_vectors
-from lspe.plots.examples import EXAMPLES
+from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from lspe.plots.kinds import kinds_by_column
-from lspe.plots.sketch import Sketch
+from lspe.plots.sketch import Sketch, sketch_smiles
 from lspe.plots.style import MUTED, kind_colours, style
 
 _MOST_ROWS = 8
@@ -109,7 +109,7 @@ def skip_links() -> Any:
 def decalin() -> Any:
     """Decalin and bicyclopentyl: five steps tell them apart, 1-WL does not."""
     with style():
-        found = find_kinds([EXAMPLES["decalin"].sketch(), EXAMPLES["bicyclopentyl"].sketch()], 5)
+        found = find_kinds([sketch_smiles(DECALIN), sketch_smiles(BICYCLOPENTYL)], 5)
         return draw_kinds(found, ["Decalin", "Bicyclopentyl"], marked=5)
 
 

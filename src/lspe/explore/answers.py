@@ -1,0 +1,128 @@
+"""The answers of the explorer: graphs with their encodings, and what tells two graphs apart."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from lspe.data.smiles import parse
+from lspe.encodings import laplacian_encoding, random_walk_encoding
+from lspe.errors import UserError
+from lspe.explore.schema import (
+    MAX_ATOMS,
+    CompareQuery,
+    Comparison,
+    Edge,
+    EncodedGraph,
+    EncodeQuery,
+    ExampleGraph,
+    Node,
+    Verdict,
+)
+from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
+from lspe.plots.kinds import kinds_by_column
+from lspe.plots.sketch import Sketch, sketch_molecule
+from lspe.plots.tellapart import summary
+
+SHOWN_EXAMPLES = [
+    ExampleGraph(title="Caffeine", first="Cn1cnc2c1c(=O)n(C)c(=O)n2C", about="Every atom has an encoding of its own."),
+    ExampleGraph(title="Ibuprofen", first="CC(C)Cc1ccc(cc1)C(C)C(=O)O", about="Symmetric atoms share an encoding."),
+    ExampleGraph(title="Cubane", first="C12C3C4C1C5C2C3C45", about="All atoms alike: one encoding."),
+    ExampleGraph(title="3-regular graph", first="three-regular", about="Same degrees, yet three kinds of nodes."),
+    ExampleGraph(
+        title="Decalin · bicyclopentyl", first=DECALIN, second=BICYCLOPENTYL,
+        about="Random walks tell them apart, 1-WL does not.",
+    ),
+    ExampleGraph(
+        title="CSL(11, 2) · CSL(11, 3)", first="csl-11-2", second="csl-11-3",
+        about="All nodes of each graph alike, yet the graphs differ.",
+    ),
+    ExampleGraph(
+        title="Rook · Shrikhande", first="rook", second="shrikhande",
+        about="Two different graphs that neither test can tell apart.",
+    ),
+]  # fmt: skip
+
+
+def encode(query: EncodeQuery) -> EncodedGraph:
+    """A graph with its encoding."""
+    sketch = read_graph(query.graph)
+    encoding = _encoding(sketch, query.encoding, query.k)
+    return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
+
+
+def compare(query: CompareQuery) -> Comparison:
+    """Two graphs with their random walk encodings, kinds counted through both, and the verdicts of both tests."""
+    texts = query.first, query.second
+    sketches = [read_graph(text) for text in texts]
+    if query.elements and not all(sketch.is_molecule for sketch in sketches):
+        raise UserError("only molecules have elements; leave them out to compare other graphs")
+    encodings = [_encoding(sketch, "rwpe", query.k) for sketch in sketches]
+    kinds = kinds_by_column(torch.cat(encodings))
+    split = sketches[0].num_nodes
+    first, second = (
+        _answer(text, sketch, encoding, part.tolist())
+        for text, sketch, encoding, part in zip(
+            texts, sketches, encodings, (kinds[:, :split], kinds[:, split:]), strict=True
+        )
+    )
+    graphs = [sketch.to_networkx() for sketch in sketches]
+    label = "element" if query.elements else None
+    walk = random_walk_test(*graphs, label=label)
+    refinement = weisfeiler_lehman_test(*graphs, label=label)
+    return Comparison(
+        first=first,
+        second=second,
+        random_walk=Verdict(verdict=walk.verdict, step=walk.step),
+        weisfeiler_lehman=Verdict(verdict=refinement.verdict, step=refinement.step),
+        summary=summary(walk, refinement),
+    )
+
+
+def read_graph(text: str) -> Sketch:
+    """The graph of a SMILES string or the example of that name, if it is not too large."""
+    name = text.strip()
+    if name in EXAMPLES:
+        return EXAMPLES[name].sketch()
+    return sketch_molecule(read_molecule(name))
+
+
+def read_molecule(smiles: str) -> Any:
+    """The molecule of a SMILES string, if it is not too large."""
+    mol = parse(smiles)
+    if mol.GetNumAtoms() > MAX_ATOMS:
+        raise UserError(f"the molecule has {mol.GetNumAtoms()} atoms; at most {MAX_ATOMS} are shown here")
+    return mol
+
+
+def _encoding(sketch: Sketch, kind: Literal["rwpe", "lappe"], k: int) -> Tensor:
+    if kind == "rwpe":
+        return random_walk_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
+    return laplacian_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64).vectors
+
+
+def drawing(sketch: Sketch) -> dict[str, Any]:
+    """The nodes and edges of a graph, ready to be drawn."""
+    return {
+        "nodes": [
+            Node(label=sketch.label(node), x=round(float(x), 3), y=round(float(y), 3))
+            for node, (x, y) in enumerate(sketch.places)
+        ],
+        "edges": [
+            Edge(first=int(i), second=int(j), order=order)
+            for (i, j), order in zip(sketch.edges, sketch.orders, strict=True)
+        ],
+    }
+
+
+def _answer(text: str, sketch: Sketch, encoding: Tensor, kinds: Sequence[Sequence[int]]) -> EncodedGraph:
+    name = text.strip()
+    return EncodedGraph(
+        title=EXAMPLES[name].title if name in EXAMPLES else name,
+        is_molecule=sketch.is_molecule,
+        **drawing(sketch),
+        encoding=[[round(value, 6) for value in row] for row in encoding.tolist()],
+        kinds=[list(row) for row in kinds],
+    )

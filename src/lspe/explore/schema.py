@@ -1,0 +1,161 @@
+"""What the JSON API takes and gives."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_TEXT = 1000
+MAX_ATOMS = 200
+MAX_STEPS = 40
+DEFAULT_STEPS = 24
+
+_Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[\x20-\x7e]+$")]
+_ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+GraphText = Annotated[_Text, Field(description="A SMILES string, or the name of an example.", examples=[_ASPIRIN])]
+SmilesText = Annotated[_Text, Field(description="A SMILES string.", examples=[_ASPIRIN])]
+Steps = Annotated[int, Field(ge=1, le=MAX_STEPS, description="Number of columns of the encoding.")]
+
+
+class Query(BaseModel):
+    """A question; keys that are not known are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class EncodeQuery(Query):
+    """A graph to encode."""
+
+    graph: GraphText
+    encoding: Literal["rwpe", "lappe"] = "rwpe"
+    k: Steps = DEFAULT_STEPS
+
+
+class CompareQuery(Query):
+    """Two graphs to tell apart."""
+
+    first: GraphText
+    second: GraphText
+    k: Steps = DEFAULT_STEPS
+    elements: Annotated[bool, Field(description="Whether elements count, or only who is bonded to whom.")] = False
+
+
+class Node(BaseModel):
+    """An atom (or another node): what to write on it, and where it is; y points upwards."""
+
+    label: str
+    x: float
+    y: float
+
+
+class Edge(BaseModel):
+    """A bond between two nodes, given by their numbers from 0."""
+
+    first: int
+    second: int
+    order: int
+
+
+class EncodedGraph(BaseModel):
+    """A graph, how to draw it, and its encoding."""
+
+    title: str
+    is_molecule: bool
+    nodes: list[Node]
+    edges: list[Edge]
+    encoding: Annotated[list[list[float]], Field(description="A row a node, a column a step.")]
+    kinds: Annotated[
+        list[list[int]],
+        Field(
+            description="A row a step k, a column a node: nodes with equal numbers agree in the first k columns. "
+            "Numbers follow the order of the encodings, so a kind splits into neighbouring ones."
+        ),
+    ]
+
+
+class Verdict(BaseModel):
+    """What a test says: the first step at which the graphs differ, null if they never do."""
+
+    verdict: Literal["non-isomorphic", "possibly isomorphic"]
+    step: int | None
+
+
+class Comparison(BaseModel):
+    """Two graphs, with kinds counted through both of them, and what the tests say."""
+
+    first: EncodedGraph
+    second: EncodedGraph
+    random_walk: Verdict
+    weisfeiler_lehman: Verdict
+    summary: str
+
+
+class ExampleGraph(BaseModel):
+    """Something to try: the text to send as graph, and perhaps one to compare it with."""
+
+    title: str
+    first: str
+    second: str | None = None
+    about: str
+
+
+class Problem(BaseModel):
+    """What went wrong, in words."""
+
+    error: str
+
+
+class MoleculeQuery(Query):
+    """A molecule to predict."""
+
+    smiles: SmilesText
+
+
+class RunAbout(BaseModel):
+    """The trained network behind this page; several runs are an ensemble."""
+
+    name: str
+    networks: int
+    task: Literal["regression", "binary", "multiclass"]
+    targets: list[str]
+    layers: int
+    learns_positions: bool
+
+
+class About(BaseModel):
+    """What this page can do."""
+
+    version: str
+    run: Annotated[RunAbout | None, Field(description="Null where the explorer was started without a run.")]
+
+
+class Value(BaseModel):
+    """A predicted value in its original unit, or a probability; `sd` is the spread over the networks of an ensemble."""
+
+    name: str
+    value: float
+    sd: float | None
+
+
+class Prediction(BaseModel):
+    """What the run predicts for a molecule."""
+
+    values: list[Value]
+
+
+class Positions(BaseModel):
+    """The learned positions of each atom after each layer; the first is the embedded encoding."""
+
+    title: str
+    nodes: list[Node]
+    edges: list[Edge]
+    layers: Annotated[
+        list[list[list[float]]],
+        Field(
+            description="Layer, atom, principal component: p relative to its layer's mean, in the axes along which it "
+            "varies most over all layers."
+        ),
+    ]
+    explained: Annotated[float, Field(description="The part of the variance that these components keep.")]
+    change: Annotated[
+        list[float], Field(description="How far an atom moves in each layer on average, relative to the size of p.")
+    ]
