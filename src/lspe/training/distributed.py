@@ -2,7 +2,8 @@
 
 import os
 
-from torch import Tensor, distributed
+import torch
+from torch import Tensor, distributed, nn
 
 
 def world_size() -> int:
@@ -34,6 +35,15 @@ def add_up(values: Tensor) -> Tensor:
         values = values.clone()
         distributed.all_reduce(values)
     return values
+
+
+def share_statistics(network: nn.Module) -> None:
+    """Give all processes the mean of their running statistics (BatchNorm's buffers)."""
+    statistics = [buffer for buffer in network.buffers() if buffer.is_floating_point()]
+    if world_size() > 1 and statistics:
+        mean = add_up(torch.cat([one.flatten() for one in statistics])) / world_size()
+        for one, part in zip(statistics, mean.split([one.numel() for one in statistics]), strict=True):
+            one.copy_(part.view_as(one))
 
 
 def wait_for_all() -> None:

@@ -18,7 +18,7 @@ from lspe.data import BatchLoader, PackedGraphs
 from lspe.errors import UserError
 from lspe.nn import Network
 from lspe.training.average import MovingAverage
-from lspe.training.distributed import add_up, rank, world_size
+from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
 from lspe.training.protocol import FastProtocol, PaperProtocol, Training
 from lspe.training.tasks import Objective, Scores
@@ -58,8 +58,8 @@ class TrainingModule(LightningModule):
 
     With several processes each takes its part of every batch, and the loss is divided by what the whole batch
     holds, so that the gradient is that of the whole batch. BatchNorm sees the part of its own process; its running
-    statistics are those of the first process. The ``released`` scaling of the positional loss, which is
-    no mean over graphs, is taken over parts too.
+    statistics are averaged over processes at the end of each epoch. The ``released`` scaling of the positional
+    loss, which is no mean over graphs, is taken over parts too.
 
     Args:
         network: with fresh weights, or those to start from.
@@ -152,10 +152,10 @@ class TrainingModule(LightningModule):
         self.so_far.sums += whole
 
     def _forward(self, batch: Batch) -> Tensor:
-        """The sums of the loss; of a process without graphs in this batch: zeros that depend on every weight."""
+        """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
         if batch.num_graphs == 0:
             self.so_far.scores.update(torch.zeros(0, self.objective.task.outputs, device=self.device), batch.y)
-            nothing: Tensor = sum(weight.sum() * 0 for weight in self.network.parameters())  # type: ignore[assignment]
+            nothing = next(self.network.parameters()).sum() * 0
             return torch.stack([nothing] * 4)
         result = self.network.run(batch)
         self.so_far.scores.update(result.output, batch.y)
@@ -167,6 +167,9 @@ class TrainingModule(LightningModule):
         lr = self.lr
         train_seconds = time.perf_counter() - started
         train = Evaluation(float(mean_loss(sums, sums, self.positional)), scores.compute())
+        share_statistics(self.network)
+        if self.average is not None:
+            share_statistics(self.average.network)
         val = self.evaluate(self.val)
         if not np.isfinite(val.loss):
             raise TrainingError(f"the validation loss is {val.loss} after epoch {self.epoch + 1}. {_ADVICE}")

@@ -1,0 +1,173 @@
+"""Two processes on one machine train what one would, and score what one would."""
+
+import multiprocessing
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer
+from tests.training.small import without_times
+from torch import nn
+
+from lspe.data import GraphData
+from lspe.nn import Head, Network, OGBEmbedder, Topology
+from lspe.presets import Task
+from lspe.training import Experiment, Objective, Run, fit
+from lspe.training.fitting import run_epochs
+from lspe.training.module import TrainingModule
+from lspe.training.protocol import FastProtocol, Training
+
+Prepared = Callable[..., tuple[Experiment, GraphData]]
+PATIENCE = 90.0
+
+
+def in_two_processes(work: Callable[[], None]) -> None:
+    """Run ``work`` in two processes that know of each other as torchrun's do; none may fail or hang."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def one(rank: int) -> None:
+        os.environ |= {
+            "LOCAL_RANK": str(rank),
+            "NODE_RANK": "0",
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        torch.set_num_threads(1)
+        work()
+
+    children = [multiprocessing.get_context("fork").Process(target=one, args=(rank,)) for rank in (0, 1)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(PATIENCE)
+    hanging = [child for child in children if child.is_alive()]
+    for child in hanging:
+        child.kill()
+    assert not hanging, "the processes wait for each other"
+    assert [child.exitcode for child in children] == [0, 0]
+
+
+class Epochs(Callback):
+    """Evaluate after each epoch and remember."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
+        result = pl_module.finish_epoch()
+        self.losses += [result.train.loss, result.val.loss, *result.train.scores.values(), *result.val.scores.values()]
+
+
+class Plain(nn.Module):
+    """A layer without BatchNorm, which would see only the part of a batch that its process has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.structure, self.position, self.unused = nn.Linear(16, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, h: Any, p: Any, e: Any, graph: Topology) -> tuple[Any, Any, Any]:
+        message = self.structure(torch.cat([h, p], dim=-1))[graph.source] * torch.sigmoid(e)
+        total = torch.zeros_like(h).index_add(0, graph.target, message)
+        return h + torch.tanh(total), p + torch.tanh(self.position(p)), e
+
+
+def module_on(data: GraphData, batch_size: int) -> TrainingModule:
+    """A network without BatchNorm, ready to train on labels of which some are missing."""
+    torch.manual_seed(0)
+    network = Network(
+        OGBEmbedder(8, 8), [Plain(), Plain()], Head(8, 2), dim=8, encoding="rwpe", k=4, lspe=True, final="structure"
+    )
+    training = Training(batch_size=batch_size, protocol=FastProtocol(lr=0.01, max_epochs=2, ema=0.9))
+    objective = Objective(Task(kind="binary", outputs=2, metric="roc_auc"))
+    return TrainingModule(network, objective, training, data.split("train"), data.split("val"), seed=0)
+
+
+@pytest.mark.parametrize("graphs, batch_size", [(31, 6), (32, 5)])
+def test_the_gradient_is_that_of_the_whole_batch(
+    prepared: Prepared, tmp_path: Path, graphs: int, batch_size: int
+) -> None:
+    """Uneven parts, missing labels, unused parameters, and a last batch that leaves one process without a graph."""
+    _, data = prepared("binary")
+    data = replace(data, splits={**data.splits, "train": data.splits["train"][:graphs]})
+
+    def train(epochs: Epochs, processes: int) -> TrainingModule:
+        module = module_on(data, batch_size)
+        run_epochs(module, epochs, 2, device="cpu", devices=processes)
+        return module
+
+    def train_in_two() -> None:
+        epochs = Epochs()
+        module = train(epochs, 2)
+        torch.save((module.state(), epochs.losses), tmp_path / os.environ["LOCAL_RANK"])
+
+    in_two_processes(train_in_two)
+    alone = Epochs()
+    expected = train(alone, 1).state()
+    for rank in ("0", "1"):
+        state, losses = torch.load(tmp_path / rank, weights_only=True)
+        assert losses == pytest.approx(alone.losses, rel=1e-4, nan_ok=True)
+        for part, weights in (("network", expected["network"]), ("average", expected["average"]["network"])):
+            ours = state[part] if part == "network" else state[part]["network"]
+            for name, value in weights.items():
+                assert torch.allclose(ours[name], value, atol=1e-5), f"{part}: {name}"
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_two_processes_write_one_run_and_score_as_one(prepared: Prepared, tmp_path: Path, task: str) -> None:
+    settings = ("training.protocol.max_epochs=3", "training.batch_size=7", "model.final=structure")
+    experiment, data = prepared(task, *settings)
+    folder = tmp_path / "run"
+
+    def train() -> None:
+        fit(experiment, data, folder, device="cpu", devices=2, threads=1)
+
+    in_two_processes(train)
+    run = Run.open(folder)
+    assert [row["epoch"] for row in run.history] == [1, 2, 3]
+    assert run.summary["hardware"]["devices"] == 2
+    for which in ("last", "best"):
+        for split, scores in run.summary[which].items():
+            if split != "epoch":
+                alone = run.evaluate(data.split(split), which).to_dict()
+                assert scores == {name: _about(value) for name, value in alone.items()}
+    assert run.history[-1]["val_loss"] == pytest.approx(run.summary["last"]["val"]["loss"], rel=1e-5)
+
+
+def test_two_processes_go_on_where_they_stopped(prepared: Prepared, tmp_path: Path) -> None:
+    experiment, data = prepared(
+        "binary", "training.protocol.max_epochs=4", "training.batch_size=7", "model.dropout=0.3"
+    )
+
+    def train(folder: Path, resume: bool = False) -> None:
+        fit(experiment, data, folder, device="cpu", devices=2, threads=1, resume=resume, checkpoint_every=0)
+
+    def killed() -> None:
+        def until(self: TrainingModule) -> Any:
+            if self.epoch == 2:
+                os._exit(0)
+            return finish(self)
+
+        finish = TrainingModule.finish_epoch
+        TrainingModule.finish_epoch = until  # type: ignore[method-assign]
+        train(tmp_path / "run")
+
+    in_two_processes(killed)
+    assert not Run.open(tmp_path / "run").is_finished
+    in_two_processes(lambda: train(tmp_path / "run", resume=True))
+    in_two_processes(lambda: train(tmp_path / "whole"))
+    one, other = Run.open(tmp_path / "run"), Run.open(tmp_path / "whole")
+    assert without_times(one.history) == without_times(other.history)
+    for ours, theirs in zip(one.network().state_dict().values(), other.network().state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def _about(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, rel=1e-5, abs=1e-6)
