@@ -1,21 +1,24 @@
 """Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
 
 from lspe.ops.activation import tanh_residual
-from lspe.ops.choice import status, use
+from lspe.ops.choice import fused, status, use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.norm import batch_norm
 from lspe.ops.principal import AGGREGATORS, principal_aggregate
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
+from lspe.ops.walks import return_probabilities
 
 __all__ = [
     "AGGREGATORS",
     "Edges",
     "GateMaps",
     "batch_norm",
+    "fused",
     "gated_aggregate",
     "gated_convolution",
     "principal_aggregate",
+    "return_probabilities",
     "scatter_max",
     "scatter_min",
     "scatter_sum",

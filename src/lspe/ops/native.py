@@ -46,7 +46,8 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path))
-        self._library.edges_by_end.restype = ctypes.c_int64
+        for name in ("edges_by_end", "return_probabilities"):
+            getattr(self._library, name).restype = ctypes.c_int64
         region = _parallel_region()
         if region is not None:
             self._library.set_parallel_region(region)

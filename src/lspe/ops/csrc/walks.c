@@ -1,0 +1,174 @@
+/* Return probabilities of random walks on small graphs: the diagonals of M, ..., M^k, computed in double.
+
+   Only the powers up to ceil(k / 2) are formed, each as a sparse M times the dense power before it, one after the other:
+   (M^(a+b))_ii = sum_j (M^a)_ij (M^b)_ji. What is computed for a graph depends on nothing else in the batch. */
+#include "tasks.h"
+
+#include <stdlib.h>
+
+#define WIDE (VECTOR_BYTES / (integer)sizeof(double))
+typedef double wide __attribute__((vector_size(VECTOR_BYTES)));
+typedef double stored_wide __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(double)), may_alias));
+
+#define GRAPHS_A_TASK 16
+
+struct walks {
+    integer graphs, largest, k;
+    const integer *node_start, *edge_start, *source, *target;
+    const double *weight; /* [edges], or null for ones */
+    real *out;            /* [nodes, k] */
+    _Bool out_of_memory;
+};
+
+/* One graph of n nodes; rows of dense matrices are n rounded up to whole vectors. */
+struct graph {
+    integer n, row;
+    double *matrix, *power, *next; /* [n, row], zero in the padding */
+    integer *start, *column;       /* the matrix without its zeros */
+    double *value;
+};
+
+static inline double dot(const double *a, const double *b, integer count)
+{
+    wide sum = {0};
+    for (integer c = 0; c < count; c += WIDE)
+        sum += *(const stored_wide *)(a + c) * *(const stored_wide *)(b + c);
+    double total = 0;
+    for (integer lane = 0; lane < WIDE; lane++)
+        total += sum[lane];
+    return total;
+}
+
+static void read_adjacency(const struct walks *work, integer number, struct graph *graph)
+{
+    const integer first = work->node_start[number];
+    graph->n = work->node_start[number + 1] - first;
+    graph->row = (graph->n + WIDE - 1) / WIDE * WIDE;
+    memset(graph->matrix, 0, (size_t)(graph->n * graph->row) * sizeof(double));
+    for (integer edge = work->edge_start[number]; edge < work->edge_start[number + 1]; edge++)
+        graph->matrix[(work->source[edge] - first) * graph->row + work->target[edge] - first]
+            += work->weight ? work->weight[edge] : 1;
+}
+
+static _Bool is_symmetric(const struct graph *graph)
+{
+    for (integer i = 0; i < graph->n; i++)
+        for (integer j = 0; j < i; j++)
+            if (graph->matrix[i * graph->row + j] != graph->matrix[j * graph->row + i])
+                return 0;
+    return 1;
+}
+
+/* Adjacency -> D^-1/2 A D^-1/2 where that is symmetric, else D^-1 A; dense, and without its zeros. */
+static void normalise(struct graph *graph, _Bool symmetric, double *scale)
+{
+    const integer n = graph->n, row = graph->row;
+    for (integer i = 0; i < n; i++) {
+        double total = 0;
+        for (integer j = 0; j < n; j++)
+            total += graph->matrix[i * row + j];
+        scale[i] = total > 0 ? (symmetric ? 1 / sqrt(total) : total) : 0;
+    }
+    integer entries = 0;
+    for (integer i = 0; i < n; i++) {
+        graph->start[i] = entries;
+        for (integer j = 0; j < n; j++) {
+            double *entry = graph->matrix + i * row + j;
+            if (*entry == 0)
+                continue;
+            *entry = symmetric ? *entry * scale[i] * scale[j] : *entry / scale[i];
+            graph->column[entries] = j;
+            graph->value[entries++] = *entry;
+        }
+    }
+    graph->start[n] = entries;
+}
+
+static void multiply(const struct graph *graph, const double *power, double *next)
+{
+    for (integer i = 0; i < graph->n; i++) {
+        double *to = next + i * graph->row;
+        memset(to, 0, (size_t)graph->row * sizeof(double));
+        for (integer entry = graph->start[i]; entry < graph->start[i + 1]; entry++) {
+            const double *from = power + graph->column[entry] * graph->row;
+            for (integer c = 0; c < graph->row; c += WIDE)
+                *(stored_wide *)(to + c) += graph->value[entry] * *(const stored_wide *)(from + c);
+        }
+    }
+}
+
+static void transpose(const struct graph *graph, const double *from, double *to)
+{
+    for (integer i = 0; i < graph->n; i++)
+        for (integer j = 0; j < graph->n; j++)
+            to[j * graph->row + i] = from[i * graph->row + j];
+}
+
+/* `turned`: room for the transpose of a power, needed where the matrix is not symmetric. */
+static void write_diagonals(const struct walks *work, struct graph *graph, _Bool symmetric, double *turned, real *out)
+{
+    const integer n = graph->n, row = graph->row, k = work->k;
+    memcpy(graph->power, graph->matrix, (size_t)(n * row) * sizeof(double));
+    for (integer i = 0; i < n; i++)
+        out[i * k] = (real)graph->matrix[i * row + i];
+    if (!symmetric)
+        memset(turned, 0, (size_t)(n * row) * sizeof(double));
+    for (integer half = 1; 2 * half <= k; half++) {
+        if (!symmetric)
+            transpose(graph, graph->power, turned);
+        const double *columns = symmetric ? graph->power : turned;
+        for (integer i = 0; i < n; i++)
+            out[i * k + 2 * half - 1] = (real)dot(graph->power + i * row, columns + i * row, row);
+        if (2 * half == k)
+            return;
+        multiply(graph, graph->power, graph->next);
+        for (integer i = 0; i < n; i++)
+            out[i * k + 2 * half] = (real)dot(graph->next + i * row, columns + i * row, row);
+        double *swap = graph->power;
+        graph->power = graph->next;
+        graph->next = swap;
+    }
+}
+
+static void walks_task(void *argument, integer number)
+{
+    struct walks *work = argument;
+    const integer begin = number * GRAPHS_A_TASK;
+    const integer end = begin + GRAPHS_A_TASK < work->graphs ? begin + GRAPHS_A_TASK : work->graphs;
+    integer n = 0;
+    for (integer one = begin; one < end; one++) {
+        const integer size = work->node_start[one + 1] - work->node_start[one];
+        n = size <= work->largest && size > n ? size : n;
+    }
+    const integer row = (n + WIDE - 1) / WIDE * WIDE;
+    double *numbers = malloc((size_t)(4 * n * row + n * n + n) * sizeof(double));
+    integer *places = malloc((size_t)(n * n + n + 1) * sizeof(integer));
+    if (numbers == NULL || places == NULL)
+        work->out_of_memory = 1;
+    for (integer one = begin; one < end && !work->out_of_memory; one++) {
+        const integer size = work->node_start[one + 1] - work->node_start[one];
+        if (size > work->largest)
+            continue;
+        double *dense = numbers;
+        struct graph graph = {.matrix = dense, .power = dense + n * row, .next = dense + 2 * n * row, .start = places,
+                              .column = places + n + 1, .value = dense + 4 * n * row};
+        read_adjacency(work, one, &graph);
+        const _Bool symmetric = is_symmetric(&graph);
+        normalise(&graph, symmetric, dense + 4 * n * row + n * n);
+        write_diagonals(work, &graph, symmetric, dense + 3 * n * row, work->out + work->node_start[one] * work->k);
+    }
+    free(numbers);
+    free(places);
+}
+
+/* Rows of `out` for all graphs of at most `largest` nodes; the others are left as they are. Edges stand graph by graph.
+   Returns 0, or 1 where memory ran out. */
+integer return_probabilities(integer threads, integer graphs, integer largest, integer k, const integer *node_start,
+                             const integer *edge_start, const integer *source, const integer *target,
+                             const double *weight, real *out)
+{
+    struct walks work = {.graphs = graphs, .largest = largest, .k = k, .node_start = node_start,
+                         .edge_start = edge_start, .source = source, .target = target, .weight = weight, .out = out};
+    run_tasks(threads, (graphs + GRAPHS_A_TASK - 1) / GRAPHS_A_TASK, walks_task, &work);
+    return work.out_of_memory;
+}

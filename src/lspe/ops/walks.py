@@ -1,0 +1,41 @@
+"""Return probabilities of random walks on many small graphs."""
+
+import torch
+from torch import Tensor
+
+from lspe.ops.native import library_for
+
+
+def return_probabilities(
+    out: Tensor, edge_index: Tensor, edge_weight: Tensor | None, node_start: Tensor, edge_start: Tensor, largest: int
+) -> None:
+    r"""Write the diagonals of :math:`\mathrm{RW}, \dots, \mathrm{RW}^k` of all graphs of up to ``largest`` nodes.
+
+    Computed in float64 from the powers up to ⌈k/2⌉. There is no plain twin here: see
+    :func:`lspe.encodings.random_walk_encoding`.
+
+    Args:
+        out: ``[N, k]``, float32 or float64; rows of larger graphs stay as they are.
+        edge_index: ``[2, E]``, the edges of each graph side by side.
+        edge_weight: ``[E]`` float64, or ``None`` for ones.
+        node_start: ``[B + 1]``, where the nodes of each graph begin.
+        edge_start: ``[B + 1]``, where its edges begin.
+        largest: nodes of a graph at most.
+
+    """
+    edge_index = edge_index.contiguous()
+    native = library_for(out)
+    no_memory = native.return_probabilities(
+        torch.get_num_threads(),
+        node_start.numel() - 1,
+        largest,
+        out.size(1),
+        node_start,
+        edge_start,
+        edge_index,
+        edge_index[1],
+        None if edge_weight is None else edge_weight.contiguous(),
+        out,
+    )
+    if no_memory:
+        raise MemoryError(f"no memory for the powers of matrices of {largest} rows")
