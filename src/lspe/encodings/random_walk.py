@@ -6,6 +6,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lspe import ops
 from lspe.encodings.graphs import (
     check_count,
     check_graphs,
@@ -57,8 +58,18 @@ def random_walk_encoding(
     check_count(k, "k")
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)
     encoding = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=edge_index.device)
-    for chunk in graphs.dense_chunks(_LARGEST_DENSE):
-        chunk.write(_return_probabilities(chunk.adjacency, k), encoding)
+    if ops.fused(encoding):
+        ops.return_probabilities(
+            encoding,
+            graphs.edge_index,
+            graphs.edge_weight,
+            torch.from_numpy(graphs.node_start),
+            torch.from_numpy(graphs.edge_start),
+            _LARGEST_DENSE,
+        )
+    else:
+        for chunk in graphs.dense_chunks(_LARGEST_DENSE):
+            chunk.write(_return_probabilities(chunk.adjacency, k), encoding)
     for graph in graphs.larger_than(_LARGEST_DENSE):
         probabilities = _return_probabilities_in_blocks(graphs.sparse_adjacency(graph), k)
         encoding[graphs.nodes_of(graph)] = torch.from_numpy(probabilities).to(encoding)
