@@ -11,6 +11,7 @@ from lspe.cli.compare import compare
 from lspe.cli.doctor import doctor
 from lspe.cli.encode import encode
 from lspe.cli.evaluate import evaluate
+from lspe.cli.explore import explore
 from lspe.cli.plot import plot
 from lspe.cli.predict import predict
 from lspe.cli.presets import presets
@@ -42,7 +43,7 @@ def main(
     """Learn from graphs with learnable structural and positional encodings."""
 
 
-for command in (train, predict, evaluate, reproduce, presets, encode, compare, plot, doctor):
+for command in (train, predict, evaluate, reproduce, presets, encode, compare, plot, explore, doctor):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
