@@ -17,7 +17,7 @@ from lspe.data.features import Features
 from lspe.data.flat import Index, both_directions
 from lspe.data.packed import PackedGraphs, concatenate
 from lspe.data.progress import progress_bar
-from lspe.data.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles
+from lspe.data.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -92,7 +92,7 @@ def map_in_processes(work: Callable[[Piece], Result], pieces: Iterable[Piece], *
         return
     from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
 
-    with ProcessPoolExecutor(max_workers=processes) as pool:
+    with ProcessPoolExecutor(max_workers=processes, initializer=start_worker) as pool:
         waiting: deque[Any] = deque()
         try:
             for piece in pieces:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -155,7 +156,7 @@ class PackedGraphs:
             "graph": slice(number, number + 1),
         }
         data = Data()
-        for name, level, column in self._fields():
+        for name, level, column in self._fields:
             if name == "edge_index":
                 data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
             else:
@@ -168,45 +169,40 @@ class PackedGraphs:
         return (self[i] for i in range(len(self)))
 
     def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
-        """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph
-        work.
-        """
+        """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph work."""
         number = self.numbers(indices)
         nodes, ptr = rows_of(self.node_ptr, number)
         edges, edge_slices = rows_of(self.edge_ptr, number)
         count = len(number)
-        num_nodes = np.diff(ptr)
+        num_nodes = ptr[1:] - ptr[:-1]
+        rows = {"node": nodes, "edge": edges, "graph": number}
         slices = {
             "node": torch.from_numpy(ptr),
             "edge": torch.from_numpy(edge_slices),
             "graph": torch.arange(count + 1),
         }
-        rows = {"node": nodes, "edge": edges, "graph": number}
         first_node = slices["node"][:-1]
         no_increment = torch.zeros(count, dtype=torch.long)
 
         batch = type.__call__(_DataBatch)  # the metaclass's own call builds a new class each time
-        slice_dict, inc_dict = {}, {}
-        for name, level, column in self._fields():
+        store = batch._store
+        for name, level, column in self._fields:
             if name == "edge_index":
-                offset = np.repeat(ptr[:-1], np.diff(edge_slices))
+                offset = np.repeat(ptr[:-1], edge_slices[1:] - edge_slices[:-1])
                 edge_index = np.empty((2, len(edges)), dtype=np.int64)
                 np.add(self.source.take(edges), offset, out=edge_index[0])
                 np.add(self.target.take(edges), offset, out=edge_index[1])
-                batch.edge_index = torch.from_numpy(edge_index)
-                inc_dict[name] = first_node
+                store[name] = torch.from_numpy(edge_index)
             else:
-                batch[name] = _tensor(column.take(rows[level], axis=0))
-                inc_dict[name] = no_increment
-            slice_dict[name] = slices[level]
+                store[name] = _tensor(column.take(rows[level], axis=0))
         if "x" not in self.node:
-            batch._store._num_nodes = num_nodes.tolist()
-            batch.num_nodes = len(nodes)
-        batch.batch = torch.from_numpy(np.repeat(np.arange(count), num_nodes))
-        batch.ptr = slices["node"]
-        batch._num_graphs = count
-        batch._slice_dict = slice_dict
-        batch._inc_dict = inc_dict
+            store._num_nodes = num_nodes.tolist()
+            store["num_nodes"] = len(nodes)
+        store["batch"] = torch.from_numpy(np.repeat(np.arange(count), num_nodes))
+        store["ptr"] = slices["node"]
+        store._num_graphs = count
+        store._slice_dict = {name: slices[level] for name, level, _ in self._fields}
+        store._inc_dict = {name: first_node if name == "edge_index" else no_increment for name, *_ in self._fields}
         return batch
 
     def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
@@ -264,16 +260,14 @@ class PackedGraphs:
             return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
         return _reopen, (self.path, self.encodings, self.index)
 
-    def _fields(self) -> Iterator[tuple[str, Level, Array]]:
-        """Every attribute of a ``Data`` with its level and column, in PyG's order; edge_index has no
-        column.
-        """
+    @cached_property
+    def _fields(self) -> tuple[tuple[str, Level, Array], ...]:
+        """Every attribute of a ``Data`` with its level and column, in PyG's order."""
         by_name: dict[str, tuple[Level, Array]] = {"edge_index": ("edge", self.source)}
         for level in _LEVELS:
             by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
         usual = [name for name in _USUAL_ORDER if name in by_name]
-        for name in usual + [name for name in by_name if name not in usual]:
-            yield name, *by_name[name]
+        return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
 
 
 class PackedWriter:

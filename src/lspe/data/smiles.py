@@ -5,6 +5,7 @@ Loaded by worker processes, so it needs NumPy and RDKit and nothing else.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,9 +71,12 @@ class MoleculeArrays:
 
 
 def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
-    """The molecule of a SMILES string; a :class:`MoleculeError` that says what is wrong with it where there is
-    none.
-    """
+    """The molecule of a SMILES string, or a :class:`MoleculeError` that says what is wrong with it."""
+    with rdBase.BlockLogs():
+        return _parse(smiles, fragments)
+
+
+def _parse(smiles: str, fragments: Fragments) -> Mol:
     text = smiles.strip()
     if not text:
         raise MoleculeError(text, "is no SMILES")
@@ -82,10 +86,9 @@ def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
     first, *rest = text.split(maxsplit=1)
     if rest and not rest[0].startswith("|"):
         raise MoleculeError(text, f"has something behind the SMILES {first}; put names into their own column")
-    with rdBase.BlockLogs():
-        mol = Chem.MolFromSmiles(text)
-        if mol is None:
-            raise MoleculeError(text, _what_is_wrong(text))
+    mol: Mol = Chem.MolFromSmiles(text)
+    if mol is None:
+        raise MoleculeError(text, _what_is_wrong(text))
     if mol.GetNumAtoms() == 0:
         raise MoleculeError(text, "has no atoms")
     if fragments != "keep" and "." in text:
@@ -269,17 +272,18 @@ def read_smiles(
     to_arrays = arrays_for(features)
     rows, mols, parts = [], [], []
     reasons: dict[int, str] = {}
-    for row, text in enumerate(smiles):
-        try:
-            mol = parse(text, fragments=fragments)
-            if not features.unknown and features.kind == "categorical":
-                to_arrays([mol])
-        except MoleculeError as error:
-            reasons[row] = error.reason
-            continue
-        rows.append(row)
-        mols.append(mol)
-        parts.append(text.count(".") + 1)
+    with rdBase.BlockLogs():
+        for row, text in enumerate(smiles):
+            try:
+                mol = _parse(text, fragments)
+                if not features.unknown and features.kind == "categorical":
+                    to_arrays([mol])
+            except MoleculeError as error:
+                reasons[row] = error.reason
+                continue
+            rows.append(row)
+            mols.append(mol)
+            parts.append(text.count(".") + 1)
     return Readings(
         to_arrays(mols),
         np.array(rows, dtype=np.int64),
@@ -288,6 +292,11 @@ def read_smiles(
         [scaffold(mol) for mol in mols] if scaffolds else [],
         parts,
     )
+
+
+def start_worker() -> None:
+    """Spare the garbage collector of a worker process the thousands of objects that imports leave behind."""
+    gc.freeze()
 
 
 def scaffold(mol: Mol) -> str:
