@@ -174,6 +174,8 @@ def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | Non
         save(training_curves(open_runs(run.path)), run.path / "curves", "png")
         _report_rows(data, folder)
         _show(run)
+        if experiment.table is not None:
+            _show_what_next(run, data)
 
 
 def _default_folder(experiment: "Experiment", source: str | None) -> Path:
@@ -211,3 +213,23 @@ def _show(run: "Run") -> None:
     out = console()
     out.print(table)
     out.print(f"run folder: {run.path}", highlight=False)
+
+
+def _show_what_next(run: "Run", data: Any) -> None:
+    """Write and draw the predictions for the test molecules, and say how to predict others."""
+    import shlex
+
+    from lspe.plots.predictions import picture_of
+    from lspe.plots.style import save
+    from lspe.predict.splits import predict_split, together
+    from lspe.training import open_runs
+
+    tests = []
+    for one in open_runs(run.path):
+        tests.append(predict_split(one, data))
+        tests[-1].write(one.path / "predictions.csv")
+    name, figure = picture_of(together(tests))
+    [picture] = save(figure, run.path / name, "png")
+    tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
+    typer.echo(f"true and predicted values of the test molecules: {picture}, {tables}")
+    typer.echo(f"predict others with:\n  lspe predict {shlex.quote(str(run.path))} molecules.csv -o predicted.csv")

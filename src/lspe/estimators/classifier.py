@@ -92,7 +92,7 @@ def _targets(y: Any) -> tuple[Targets, Any]:
         )
     check_classification_targets(values)
     classes, number = np.unique(values, return_inverse=True)
-    if len(classes) < 2:
+    if len(values) and len(classes) < 2:
         raise DataError(f"all molecules are of the class {classes.tolist()}; there is nothing to learn")
     names = names_of(y, 1)
     if classes.tolist() == [0, 1]:

@@ -118,7 +118,7 @@ def number_targets(y: Any, task: TaskKind) -> Targets:
         raise DataError(f"y of {type(y).__name__} does not hold numbers") from None
     if values.ndim not in (1, 2):
         raise DataError(f"y has shape {values.shape}; it is one number a molecule, or one row of numbers")
-    values = values.reshape(len(values), -1)
+    values = values[:, None] if values.ndim == 1 else values
     _refuse_at(np.isinf(values), values, "is infinite")
     unlabelled = np.isnan(values).all(axis=1)
     if unlabelled.any():
@@ -127,7 +127,7 @@ def number_targets(y: Any, task: TaskKind) -> Targets:
         )
     names = names_of(y, values.shape[1])
     unknown = np.isnan(values).all(axis=0)
-    if unknown.any():
+    if len(values) and unknown.any():
         raise DataError(f"the target {names[int(unknown.argmax())]!r} has no label at all")
     if task == "binary":
         _refuse_at(~(np.isnan(values) | np.isin(values, (0, 1))), values, "is neither 0 nor 1 nor NaN")

@@ -16,6 +16,7 @@ import numpy as np
 from lspe.data import TableChunk
 from lspe.data.progress import progress_bar
 from lspe.predict.embeddings import open_embeddings
+from lspe.predict.naming import SD, output_names
 from lspe.predict.output import Cell, check_output, open_table
 from lspe.predict.predictor import Predictions, Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
@@ -92,21 +93,14 @@ def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[It
 
 def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
     """The names of the columns that are added, and whether they hold numbers."""
-    ensemble = len(predictor.members) > 1
+    about = (predictor.task, predictor.task_names, predictor.class_names)
     names: dict[str, bool] = {}
     if predictor.task == "multiclass":
-        [task] = predictor.task_names
-        names[f"{task}_predicted"] = False
-        for label in predictor.class_names:
-            names[f"{task}_probability_{label}"] = True
-            if ensemble:
-                names[f"{task}_sd_{label}"] = True
-    else:
-        what = "predicted" if predictor.task == "regression" else "probability"
-        for task in predictor.task_names:
-            names[f"{task}_{what}"] = True
-            if ensemble:
-                names[f"{task}_sd"] = True
+        names[f"{predictor.task_names[0]}_predicted"] = False
+    for value, sd in zip(output_names(*about), output_names(*about, SD), strict=True):
+        names[value] = True
+        if len(predictor.members) > 1:
+            names[sd] = True
     names[REASON] = False
     return {_not_taken(name, taken): is_number for name, is_number in names.items()}
 
