@@ -1,5 +1,6 @@
 """The figures that the paper, PyG, OGB and TUDataset give for each benchmark, and that PROVENANCE lists."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -287,3 +288,58 @@ def test_unknown_names_and_half_encodings_are_refused(built_in: Benchmarks) -> N
         csl.fold(5)
     with pytest.raises(DataError, match="no split 'valid'; it has train, val, test"):
         built_in["nci"].split("valid")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("zinc", "zinc12k_graphs.npz"),
+        ("moltox21", "tox21_graphs.npz"),
+        ("imdb-multi", "IMDB-MULTI.zip"),
+        ("molpcba", "pcba.zip"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_source_is_named(shared_data: Path, tmp_path: Path, name: str, file: str, damage: str) -> None:
+    source = shared_data / (file if name != "molpcba" else "IMDB-MULTI.zip")
+    content = bytearray(source.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    else:
+        content[len(content) // 3 : len(content) // 3 + 50] = bytes(50)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(DataError, match=file):
+        load(name, tmp_path)
+
+
+def test_a_cache_that_may_not_be_written_is_named(cache: Path) -> None:
+    (cache / "packed").mkdir(parents=True)
+    (cache / "packed").chmod(0o555)
+    try:
+        with pytest.raises(DataError, match="set LSPE_CACHE"):
+            load("csl")
+    finally:
+        (cache / "packed").chmod(0o755)
+
+
+def test_a_full_disk_is_said_in_words(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", no_room)
+    with pytest.raises(DataError, match="no room left for"):
+        load("csl")
+    assert not list((cache / "packed").glob("*.lspe"))
+    monkeypatch.undo()
+
+
+def test_what_a_killed_process_left_is_cleared_away(cache: Path, tmp_path: Path) -> None:
+    path = load("csl", tmp_path).graphs.path
+    assert path is not None
+    left = path.parent / f".{path.name}.abc.tmp"
+    left.mkdir()
+    (left / "0").write_bytes(b"half")
+    path.unlink()
+    load("csl", tmp_path)
+    assert path.exists()
+    assert not left.exists()

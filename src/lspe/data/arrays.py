@@ -22,7 +22,8 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +58,13 @@ def digest_of_file(path: Path) -> str:
         while block := file.read(1 << 22):
             digest.update(block)
     return digest.hexdigest()
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
+    """The arrays of an ``.npz`` file, which is closed afterwards even if it turns out to be damaged."""
+    with path.open("rb") as file, np.load(file) as arrays:
+        yield arrays
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from lspe.data.download import find
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
-from lspe.data.locations import Root
+from lspe.data.locations import Root, data_root
 from lspe.data.packed import EncodingKind
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,11 @@ class Benchmark:
         """Map the set, converting (and downloading) it first where it has to be."""
         module, _, function = self.opened_by.partition(":")
         opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.{module}"), function)
-        return opener(root)
+        try:
+            return opener(root)
+        except _DAMAGED as error:
+            where = next((path for file in self.files if (path := find(file, root))), data_root(root))
+            raise DataError(f"{where} is damaged ({error}). Delete it and get it again.") from error
 
 
 _BENCHMARKS = (

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array
+from lspe.data.arrays import Array, open_npz
 from lspe.data.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
@@ -62,7 +62,7 @@ def _about(source: Path) -> Description:
 
 def from_superpixels(path: Path, source: Path) -> None:
     """Join superpixels (mean colour in 1/255, centre in 1/8 pixel of 32) to graphs."""
-    with np.load(source) as file:
+    with open_npz(source) as file:
         num_nodes, rgb, place, y = (file[name] for name in ("num_nodes", "rgb", "pos", "y"))
         splits = by_code(file["split"])
     ptr = pointers(num_nodes)

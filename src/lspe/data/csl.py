@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lspe.data.arrays import Array
+from lspe.data.arrays import Array, open_npz
 from lspe.data.download import find
 from lspe.data.features import Features
 from lspe.data.flat import both_directions
@@ -43,7 +43,7 @@ def build(path: Path, arrays: Path | None, folds: Path | None) -> None:
     if arrays is None:
         edges, y = generate()
     else:
-        with np.load(arrays) as file:
+        with open_npz(arrays) as file:
             edges, y = file["edge_index"].transpose(0, 2, 1), file["y"]
     num_edges, edge_index, _ = both_directions(np.full(len(y), edges.shape[2]), edges.transpose(1, 0, 2).reshape(2, -1))
     graphs = PackedGraphs.from_arrays(np.full(len(y), NODES), num_edges, edge_index, graph={"y": y})

@@ -8,6 +8,7 @@ folder.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lspe.data.arrays import digest_of, digest_of_file
-from lspe.data.errors import CorruptFileError
+from lspe.data.errors import CorruptFileError, DataError
 
 Result = TypeVar("Result")
 _CONVERSION_VERSION = "1"
@@ -70,6 +71,8 @@ def build_once(path: Path, build: Callable[[], None], read: Callable[[], Result]
         return read()
     except (FileNotFoundError, CorruptFileError):
         pass
+    if not is_writable(path.parent):
+        raise DataError(f"nothing may be written to {path.parent}; set LSPE_CACHE to a folder where that is possible")
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         try:
@@ -78,5 +81,10 @@ def build_once(path: Path, build: Callable[[], None], read: Callable[[], Result]
             pass
         for left_by_a_killed_process in path.parent.glob(f".{path.name}.*.tmp"):
             shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
-        build()
+        try:
+            build()
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DataError(f"there is no room left for {path}; make some, or set LSPE_CACHE elsewhere") from error
+            raise
         return read()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array
+from lspe.data.arrays import Array, open_npz
 from lspe.data.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, Features
@@ -65,7 +65,7 @@ def _about(name: str, tasks: tuple[str, ...], source: Path) -> Description:
 
 def from_arrays(path: Path, source: Path) -> None:
     """Convert moltox21 given as arrays, each bond listed once, label −1 where there is none."""
-    with np.load(source) as file:
+    with open_npz(source) as file:
         y = file["y"].astype(np.float32)
         y[y < 0] = np.nan
         graphs = _graphs(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array
+from lspe.data.arrays import Array, open_npz
 from lspe.data.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
@@ -70,7 +70,7 @@ def _about(name: str, source: Path) -> Description:
 
 def from_arrays(path: Path, source: Path) -> None:
     """Convert ZINC-12k given as arrays, each bond listed once."""
-    with np.load(source) as file:
+    with open_npz(source) as file:
         num_edges, edge_index, (bond_type,) = both_directions(
             file["num_edges"], [file["edge_src"], file["edge_dst"]], file["bond_type"]
         )
