@@ -39,7 +39,7 @@ def test_average_is_torchs_with_the_same_decay() -> None:
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter -= 0.01 * parameter.grad
-        ours.update(network)
+        ours.update()
         theirs.multi_avg_fn = get_ema_multi_avg_fn(decay)
         theirs.update_parameters(network)
     averaged = dict(ours.network.state_dict())
@@ -53,9 +53,10 @@ def test_average_goes_on_from_its_state() -> None:
     torch.manual_seed(0)
     network, later = nn.Linear(2, 2), nn.Linear(2, 2)
     one, other = MovingAverage(network, 0.9), MovingAverage(later, 0.9)
-    one.update(later)
+    network.load_state_dict(later.state_dict())
+    one.update()
     other.load_state_dict(one.state_dict())
-    one.update(later)
-    other.update(later)
+    one.update()
+    other.update()
     assert torch.equal(one.network.weight, other.network.weight)
     assert one.steps == other.steps == 2

@@ -25,17 +25,17 @@ class MovingAverage:
         self.decay = decay
         self.steps = 0
         self.network = deepcopy(network).requires_grad_(False).eval()
-        self._averaged, self._copied = _float_and_other(self.network)
+        self._averages, self._copies = _float_and_other(self.network)
+        self._weights, self._counters = _float_and_other(network)
 
     @torch.no_grad()
-    def update(self, network: nn.Module) -> None:
-        """Take in the weights after a step."""
+    def update(self) -> None:
+        """Take in the network's weights after a step."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         self.steps += 1
-        averaged, copied = _float_and_other(network)
-        torch._foreach_lerp_(self._averaged, averaged, 1 - decay)
-        for old, new in zip(self._copied, copied, strict=True):
-            old.copy_(new)
+        torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
+        for copy, counter in zip(self._copies, self._counters, strict=True):
+            copy.copy_(counter)
 
     def state_dict(self) -> dict[str, Any]:
         """Averaged weights and the number of steps in them."""

@@ -148,7 +148,7 @@ class TrainingModule(LightningModule):
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.protocol.clip)
         self.optimizer.step()
         if self.average is not None:
-            self.average.update(self.network)
+            self.average.update()
         self.so_far.sums += whole
 
     def _forward(self, batch: Batch) -> Tensor:
