@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
 
-.PHONY: help venv test lint format docs bench clean
+.PHONY: help venv demo test lint format docs bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,9 @@ $(READY): pyproject.toml constraints.txt
 $(DOCS): $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@
+
+demo: $(READY)  ## train the default with and without positions on molecules that come with RDKit (minutes)
+	$(BIN)/lspe reproduce nci --out runs/demo
 
 test: $(READY)  ## run all tests (two at a time, one thread each)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)

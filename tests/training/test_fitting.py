@@ -61,6 +61,8 @@ def test_the_summary_tells_what_it_was_made_with(trained: tuple[Run, GraphData])
     assert summary["versions"]["torch"] == torch.__version__
     assert (summary["epochs"], summary["seed"], summary["protocol"]) == (30, 41, "fast")
     assert summary["stopped"] == "all epochs were done"
+    mean = data.split("train").y.mean()
+    assert summary["constant"]["test"]["mae"] == pytest.approx(np.abs(data.split("test").y - mean).mean(), rel=1e-5)
     assert summary["hardware"]["threads"] == 1
 
 

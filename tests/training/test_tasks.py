@@ -135,6 +135,20 @@ def test_accuracy_is_in_percent_and_predictions_are_probabilities() -> None:
     assert Objective(BINARY).predict(torch.tensor([[0.0, 100.0, -100.0]])).tolist() == [[0.5, 1.0, pytest.approx(0)]]
 
 
+def test_a_predictor_that_has_seen_no_graph_says_the_mean_or_the_frequency() -> None:
+    y = torch.tensor([[1.0, 10.0], [2.0, torch.nan], [6.0, 30.0]])
+    for scaling in (None, TargetScaling.of(y)):
+        objective = Objective(REGRESSION, scaling)
+        assert objective.predict(objective.constant(y)).tolist() == pytest.approx([3.0, 20.0])
+    labels = torch.tensor([[1.0, 0.0, torch.nan], [0.0, 0.0, torch.nan], [1.0, 0.0, torch.nan], [0.0, 1.0, torch.nan]])
+    objective = Objective(BINARY)
+    assert objective.predict(objective.constant(labels))[:2].tolist() == pytest.approx([0.5, 0.25])
+    objective = Objective(CLASSES)
+    assert objective.predict(objective.constant(torch.tensor([1, 1, 3]))).tolist() == pytest.approx(
+        [0, 2 / 3, 0, 1 / 3]
+    )
+
+
 def test_a_target_that_never_changes_keeps_its_unit() -> None:
     scaling = TargetScaling.of(torch.tensor([[4.0, torch.nan], [4.0, torch.nan]]))
     assert scaling == TargetScaling((4.0, 0.0), (1.0, 1.0))

@@ -16,10 +16,10 @@ def reproduce(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="TABLE|PRESET...", help="table1, table2, ablation, nonmolecular, k-study, csl, or presets."
+            metavar="TABLE|PRESET...", help="table1, table2, ablation, nonmolecular, k-study, csl, nci, or presets."
         ),
     ],
-    seeds: Annotated[int | None, typer.Option(min=1, max=4, help="How many of the paper's four (csl: one).")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=4, help="Of the paper's four; csl and nci take one.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="At most so many, to see something sooner.")] = None,
     protocol: Annotated[Protocol | None, typer.Option(help="Instead of the preset's own.")] = None,
     out: Annotated[Path, typer.Option(help="Where runs and tables go.")] = Path("runs/reproduce"),
@@ -66,7 +66,7 @@ def _show(name: str, results: "Sequence[Result]", out: Path) -> None:
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.reproduce.results import as_text, baselines_as_text
+    from lspe.reproduce.results import as_text, baselines_as_text, constants_as_text
 
     header, *rows = baselines_as_text(results) if name == "table2" else as_text(results)
     table = Table(box=None, title=name)
@@ -76,6 +76,8 @@ def _show(name: str, results: "Sequence[Result]", out: Path) -> None:
         table.add_row(*row)
     screen = console()
     screen.print(table)
+    for line in constants_as_text(results):
+        screen.print(line, highlight=False)
     for result in results:
         if result.problem:
             screen.print(f"{result.name}: {result.problem}", highlight=False)

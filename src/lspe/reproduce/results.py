@@ -12,7 +12,7 @@ from lspe.reproduce.tables import BASELINES, Row
 from lspe.training.experiment import CONFIG, override, read_experiment
 from lspe.training.run import write_table, write_text
 from lspe.training.several import open_runs, summarize
-from lspe.training.summary import format_score
+from lspe.training.summary import CONSTANT, format_score
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Result:
     test_sd: float | None = None
     train: float | None = None
     train_sd: float | None = None
+    constant: float | None = None
     epochs: float | None = None
     seconds_per_epoch: float | None = None
     paper_test: float | None = None
@@ -93,6 +94,7 @@ def _of_runs(summary: dict[str, Any], runs: int) -> dict[str, Any]:
         "test_sd": test.get("sd"),
         "train": train.get("mean"),
         "train_sd": train.get("sd"),
+        "constant": (summary["constant"].get("test", {}).get(metric) or {}).get("mean"),
         "epochs": summary["epochs"]["mean"],
         "seconds_per_epoch": summary["seconds_per_epoch"]["mean"],
     }
@@ -123,6 +125,18 @@ def _text(result: Result) -> list[str]:
         _beside(result.seconds_per_epoch, result.paper_seconds_per_epoch, 1),
         parameters,
     ]
+
+
+def constants_as_text(results: Sequence[Result]) -> list[str]:
+    """For each data set, what a predictor gets on the test graphs that knows the training targets and nothing else."""
+    lines = {}
+    for result in results:
+        if result.constant is not None:
+            what = CONSTANT[load_preset(result.preset).task.kind]
+            lines[result.dataset] = (
+                f"{result.dataset}, {what}: {result.metric} {format_score(result.metric, result.constant)}"
+            )
+    return list(lines.values())
 
 
 def _spread(metric: str, mean: float | None, sd: float | None) -> str:
@@ -156,4 +170,4 @@ def write(results: Sequence[Result], folder: Path, name: str) -> None:
     lines = ["| " + " | ".join(row) + " |" for row in text]
     lines.insert(1, "|" + " --- |" * len(text[0]))
     note = "Numbers with two values are ours / the paper's; ± is the standard deviation over runs (seeds, folds)."
-    write_text(folder / f"{name}.md", "\n".join([*lines, "", note, ""]))
+    write_text(folder / f"{name}.md", "\n".join([*lines, "", *constants_as_text(results), "", note, ""]))

@@ -35,7 +35,7 @@ def reproduce(
     Args:
         name: of a table (:data:`~lspe.reproduce.TABLES`) or a preset.
         folder: where runs and tables go.
-        seeds: how many of the preset's seeds; the paper's four if not given (csl: one).
+        seeds: how many of the preset's seeds; the paper's four if not given (csl and nci: one).
         epochs: at most so many.
         protocol: instead of the preset's own.
         root: where data sets are.

@@ -79,7 +79,7 @@ def summarize(runs: Sequence[Run]) -> dict[str, Any]:
             which: {
                 split: _spread([one[which][split] for one in all_of_them]) for split in SPLITS if split in first[which]
             }
-            for which in ("reported", "last", "best")
+            for which in ("reported", "last", "best", "constant")
         },
         **_spread([{key: one[key] for key in ("epochs", "seconds_per_epoch", "total_seconds")} for one in all_of_them]),
     }

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lspe.data import GraphData
+import torch
+from torch import Tensor
+
+from lspe.data import GraphData, PackedGraphs
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
 from lspe.training.module import TrainingModule
 from lspe.training.protocol import Report
 from lspe.training.run import Run
-from lspe.training.tasks import SCORES
+from lspe.training.tasks import SCORES, Objective
 
 SPLITS = ("train", "val", "test")
 
-DIGITS = {"accuracy": 2, "roc_auc": 4, "ap": 4}
+CONSTANT = {
+    "regression": "always the mean",
+    "binary": "always the frequency",
+    "multiclass": "always the largest class",
+}
+"""What a predictor says that knows only the training targets."""
 
 
 def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Bookkeeper) -> dict[str, Any]:
@@ -35,6 +43,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         results[which] = {"epoch": epoch} | {
             name: module.evaluate(graphs, network).to_dict() for name, graphs in splits.items()
         }
+    constant = module.objective.constant(torch.from_numpy(data.split("train").y.copy()))
     report: Report = experiment.training.protocol.report
     seconds = [row["seconds"] or 0.0 for row in keeper.history]
     return {
@@ -48,6 +57,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "report": report,
         "reported": results[report],
         **results,
+        "constant": {name: _score_of_constant(module.objective, constant, part) for name, part in splits.items()},
         "epochs": module.epoch,
         "stopped": keeper.stopped,
         "parameters": sum(parameter.numel() for parameter in module.network.parameters()),
@@ -59,18 +69,30 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
     }
 
 
+def _score_of_constant(objective: Objective, constant: Tensor, graphs: PackedGraphs) -> dict[str, float | None]:
+    """The scores of a predictor that says the same of every graph."""
+    y = torch.from_numpy(graphs.y.copy())
+    scores = objective.scores()
+    scores.sync_on_compute = False
+    scores.update(constant.expand(len(y), -1), y)
+    return {name: None if value != value else value for name, value in scores.compute().items()}
+
+
 def format_score(metric: str, value: float | Mapping[str, float] | None) -> str:
     """A score, or mean ± standard deviation, with as many digits as make sense for it; – if it is not defined."""
     if value is None:
         return "–"
-    digits = DIGITS.get(metric, 4)
+    digits = 2 if metric == "accuracy" else 4
     if isinstance(value, Mapping):
         return f"{value['mean']:.{digits}f} ± {value['sd']:.{digits}f}"
     return f"{value:.{digits}f}"
 
 
 def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """A header and one row for each split: every score of the reported weights, then the metric of the other ones."""
+    """A header and one row for each split: every score of the reported weights, then the metric of the other ones.
+
+    The last row is what a predictor gets that knows the training targets and nothing of the graphs.
+    """
     metric, report = summary["metric"], summary["report"]
     other = "best" if report == "last" else "last"
     names = list(SCORES[summary["task"]])
@@ -81,4 +103,7 @@ def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
             scores = summary["reported"][split]
             values = [format_score(name, scores[name]) for name in names]
             rows.append([split, *values, format_score(metric, summary[other][split][metric])])
+    last = rows[-1][0]
+    constant = [format_score(name, summary["constant"][last][name]) for name in names]
+    rows.append([f"{last}, {CONSTANT[summary['task']]}", *constant, ""])
     return rows

@@ -127,6 +127,18 @@ class Objective:
             return output.softmax(dim=-1)
         return self.scaling.restore(output) if self.scaling is not None else output
 
+    def constant(self, y: Tensor) -> Tensor:
+        """``[outputs]``: what a predictor says that has seen the training targets ``y`` and nothing else.
+
+        Their mean, or how frequent each label or class is.
+        """
+        if self.task.kind == "multiclass":
+            return torch.bincount(y.view(-1), minlength=self.task.outputs).double().log()
+        mean = y.double().nanmean(dim=0).nan_to_num()
+        if self.task.kind == "binary":
+            return mean.logit(eps=1e-6)
+        return mean if self.scaling is None else self.scaling.shrink(mean)
+
     def scores(self) -> Scores:
         """An empty collection of outputs and targets, to be filled batch by batch."""
         return Scores(self)
