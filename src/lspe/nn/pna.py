@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import AGGREGATORS, principal_aggregate
+from lspe.ops import AGGREGATORS, TowerMaps, principal_aggregation, tanh_residual
 
 SCALERS = ("identity", "amplification", "attenuation")
 ALL_AGGREGATORS = ("mean", "max", "min", "std")
@@ -86,45 +86,19 @@ class PrincipalAggregation(nn.Module):
         self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
-        towers = x.view(-1, self.towers, self.tower_in)
-        to_source, to_target, to_edge = self.message.weight.split([self.tower_in, self.tower_in, e.size(-1)], dim=-1)
-        aggregated = principal_aggregate(
-            _per_tower(towers, to_target).flatten(1) + self.message.bias.flatten(),
-            _per_tower(towers, to_source).flatten(1),
-            e @ to_edge.flatten(0, 1).T,
-            graph.edge_index,
-            graph.in_degree,
-            self.aggregators,
-        )
-        return self._update(towers, aggregated, graph).flatten(1)
+        maps = TowerMaps(self.message.weight, self.message.bias, self.update.weight, self.update.bias)
+        return principal_aggregation(x, e, maps, self._scale(graph, x.dtype), graph.edges, self.aggregators)
 
-    def _update(self, towers: Tensor, aggregated: Tensor, graph: Topology) -> Tensor:
-        """U of ``[N, T, in]`` and the aggregates ``[N, A, T · out]`` → ``[N, T, out]``."""
-        of_self, of_aggregate = self.update.weight.split(
-            [self.tower_in, self.update.weight.size(-1) - self.tower_in], dim=-1
-        )
-        # of the aggregate's columns the scaler varies slowest, the channel fastest
-        of_aggregate = of_aggregate.unflatten(-1, (len(self.scalers), -1))
-        flat = aggregated.unflatten(-1, (self.towers, self.tower_out)).transpose(1, 2).flatten(2)
-        out = _per_tower(towers, of_self) + self.update.bias
-        for number, scaler in enumerate(self.scalers):
-            scaled = _per_tower(flat, of_aggregate[:, :, number])
-            out = out + self._scale(scaled, scaler, graph)
-        return out
-
-    def _scale(self, x: Tensor, scaler: str, graph: Topology) -> Tensor:
-        if scaler == "identity":
-            return x
-        log_degree = torch.log1p(graph.in_degree.to(x.dtype)).view(-1, 1, 1)
-        if scaler == "amplification":
-            return x * (log_degree / self.delta)
-        # a node without in-edges has nothing to attenuate: its aggregate is zero
-        return x * torch.where(log_degree > 0, self.delta / log_degree.clamp(min=math.log(2)), log_degree)
-
-
-def _per_tower(x: Tensor, weight: Tensor) -> Tensor:
-    """``[N, T, in]`` by ``[T, out, in]`` → ``[N, T, out]``."""
-    return torch.bmm(x.transpose(0, 1), weight.transpose(1, 2)).transpose(0, 1)
+    def _scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """``[N, S]``: each scaler's factor for each node."""
+        log_degree = torch.log1p(graph.in_degree.to(dtype))
+        factors = {
+            "identity": torch.ones_like(log_degree),
+            "amplification": log_degree / self.delta,
+            # a node without in-edges has nothing to attenuate: its aggregate is zero
+            "attenuation": torch.where(log_degree > 0, self.delta / log_degree.clamp(min=math.log(2)), log_degree),
+        }
+        return torch.stack([factors[scaler] for scaler in self.scalers], dim=1)
 
 
 class PNA(nn.Module):
@@ -186,17 +160,18 @@ class PNA(nn.Module):
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         h = F.dropout(h, self.dropout, self.training)
         p = F.dropout(p, self.dropout, self.training) if p is not None else None
-        h_new = self._finish(F.relu(self._normalized_structure(h, p, e, graph)), h)
+        h_new = self._normalized_structure(h, p, e, graph, relu=True, residual=self._residual(h))
         if p is None:
             return h_new, None, e
-        return h_new, self._finish(torch.tanh(self.aggregate_p(p, e, graph)), p), e
+        return h_new, tanh_residual(self.aggregate_p(p, e, graph), self._residual(p)), e
 
-    def _normalized_structure(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> Tensor:
+    def _normalized_structure(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, **finish: Any) -> Tensor:
         h_new = self.aggregate_h(torch.cat([h, p], dim=-1) if p is not None else h, e, graph)
-        return self.norm_h(graph.size_norm(h_new) if self.size_norm else h_new)
+        scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
+        return self.norm_h(h_new, scale=scale, **finish)
 
-    def _finish(self, new: Tensor, old: Tensor) -> Tensor:
-        return old + new if self.residual else new
+    def _residual(self, old: Tensor) -> Tensor | None:
+        return old if self.residual else None
 
 
 class TowerPNA(PNA):
@@ -218,11 +193,12 @@ class TowerPNA(PNA):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         h_new = F.dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
-        h_new = self._finish(F.leaky_relu(self.mix_h(h_new)), h)
+        h_new = F.leaky_relu(self.mix_h(h_new))
+        h_new = h + h_new if self.residual else h_new
         if p is None:
             return h_new, None, e
         p_new = F.dropout(self.aggregate_p(p, e, graph), self.dropout, self.training)
-        return h_new, self._finish(torch.tanh(self.mix_p(p_new)), p), e
+        return h_new, tanh_residual(self.mix_p(p_new), self._residual(p)), e
 
 
 def _mixing(dim: int) -> nn.Linear:

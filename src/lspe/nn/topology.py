@@ -82,10 +82,10 @@ class Topology:
         """The edges as the operators take them."""
         return Edges(self.edge_index, self.num_nodes)
 
-    @cached_property
+    @property
     def in_degree(self) -> Tensor:
         """``[N]``: number of edges that end in a node."""
-        return torch.bincount(self.target, minlength=self.num_nodes)
+        return self.edges.in_degree
 
     @cached_property
     def graph_sizes(self) -> Tensor:

@@ -5,7 +5,7 @@ from lspe.ops.choice import fused, status, use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.norm import batch_norm
-from lspe.ops.principal import AGGREGATORS, principal_aggregate
+from lspe.ops.principal import AGGREGATORS, TowerMaps, principal_aggregate, principal_aggregation
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
 from lspe.ops.walks import return_probabilities
 
@@ -13,11 +13,13 @@ __all__ = [
     "AGGREGATORS",
     "Edges",
     "GateMaps",
+    "TowerMaps",
     "batch_norm",
     "fused",
     "gated_aggregate",
     "gated_convolution",
     "principal_aggregate",
+    "principal_aggregation",
     "return_probabilities",
     "scatter_max",
     "scatter_min",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lspe.ops.choice import fused
-from lspe.ops.native import library_for
+from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
 from lspe.ops.rows import LANES, unit_rows
 
@@ -23,14 +23,14 @@ def _forward(x: Tensor, residual: Tensor | None) -> Tensor:
     y = x.new_empty(x.shape)
     residual = None if residual is None else unit_rows(residual)
     row = 0 if residual is None else residual.stride(0)
-    library_for(x).tanh_forward(torch.get_num_threads(), *x.shape, x, x.stride(0), residual, row, y)
+    library_for(x).tanh_forward(threads(), *x.shape, x, x.stride(0), residual, row, y)
     return y
 
 
 def _backward(gradient: Tensor, x: Tensor) -> Tensor:
     gradient = unit_rows(gradient)
     of_x = _backward_like(gradient, x)
-    library_for(x).tanh_backward(torch.get_num_threads(), *x.shape, x, x.stride(0), gradient, gradient.stride(0), of_x)
+    library_for(x).tanh_backward(threads(), *x.shape, x, x.stride(0), gradient, gradient.stride(0), of_x)
     return of_x
 
 

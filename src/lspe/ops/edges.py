@@ -26,6 +26,11 @@ class Edges:
         self.num_nodes = num_nodes
 
     @cached_property
+    def in_degree(self) -> Tensor:
+        """``[N]``: number of edges that end in a node."""
+        return torch.bincount(self.edge_index[1], minlength=self.num_nodes)
+
+    @cached_property
     def by_target(self) -> tuple[Tensor, Tensor]:
         return edges_by_end(self.edge_index[1], self.num_nodes)
 

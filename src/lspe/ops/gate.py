@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lspe.ops.choice import fused
 from lspe.ops.edges import Edges
 from lspe.ops.maps import Columns, empty_packed, pack_maps, unpack_maps
-from lspe.ops.native import library_for
+from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
 from lspe.ops.rows import empty_rows, padded_rows, padded_width
 from lspe.ops.scatter import scatter_sum
@@ -128,7 +128,7 @@ def _convolve(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Ten
         node[:, 2 * padded :].addmm_(p, of_p[: p.size(1)])
     logits = torch.addmm(bias[-padded:], e, of_e[: e.size(1)], out=padded_rows(eta_hat))
     library_for(h).gate_forward(
-        torch.get_num_threads(),
+        threads(),
         h.size(0),
         padded,
         1 if p is None else 2,
@@ -183,7 +183,7 @@ def _convolve_backward(
     padded = padded_width(width)
     node_gradient, edge_gradient = torch.empty_like(node), e.new_empty(e.size(0), padded)
     library_for(h).gate_backward(
-        torch.get_num_threads(),
+        threads(),
         h.size(0),
         width,
         padded,

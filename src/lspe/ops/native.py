@@ -34,6 +34,8 @@ FLAGS = (
 TUNING = (("-march=native",), ("-mcpu=native",), ())
 PRECISION = {torch.float32: 32, torch.float64: 64}
 
+_LOADED_BY = os.getpid()
+
 log = logging.getLogger(__name__)
 
 
@@ -80,6 +82,11 @@ def library_for(x: Tensor) -> Library:
     native = library(x.dtype)
     assert native is not None
     return native
+
+
+def threads() -> int:
+    """As many as PyTorch uses; one in a forked process, where OpenMP's threads do not exist."""
+    return 1 if os.getpid() != _LOADED_BY else torch.get_num_threads()
 
 
 def _built(precision: int) -> Path:

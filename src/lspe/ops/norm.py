@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lspe.ops.choice import fused
-from lspe.ops.native import library_for
+from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
 from lspe.ops.rows import LANES, unit_rows
 
@@ -76,7 +76,7 @@ def _plain(
 def _moments_of(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of the columns of s · x."""
     mean, variance = _moments_like(x, scale)
-    library_for(x).norm_moments(torch.get_num_threads(), *x.shape, x, x.stride(0), scale, _room(x), mean, variance)
+    library_for(x).norm_moments(threads(), *x.shape, x, x.stride(0), scale, _room(x), mean, variance)
     return mean, variance
 
 
@@ -102,7 +102,7 @@ def _apply(
     y = x.new_empty(x.shape)
     residual = None if residual is None else unit_rows(residual)
     library_for(x).norm_apply(
-        torch.get_num_threads(),
+        threads(),
         *x.shape,
         x,
         x.stride(0),
@@ -133,7 +133,7 @@ def _apply_backward(
     gradient = unit_rows(gradient)
     of_x, of_weight, of_bias = _apply_backward_like(gradient, x, weight, bias)
     library_for(x).norm_backward(
-        torch.get_num_threads(),
+        threads(),
         *x.shape,
         x,
         x.stride(0),

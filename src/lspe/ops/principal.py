@@ -1,14 +1,89 @@
-"""PNA's aggregates of the edges of a node, from one gather."""
+"""PNA's aggregation: several aggregates of the edges of a node at once."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from lspe.ops.choice import fused
+from lspe.ops.edges import Edges
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
+from lspe.ops.towers import fused_aggregation
 
 AGGREGATORS = ("mean", "sum", "max", "min", "std")
+"""In the order of ``enum`` in csrc/principal.c."""
 VARIANCE_FLOOR = 1e-5
+
+
+class TowerMaps(NamedTuple):
+    """M and U of T towers, all linear.
+
+    Shapes:
+        ``message`` ``[T, out, 2 · in + edge_dim]`` of [source, target, edge], ``message_bias`` ``[T, out]``,
+        ``update`` ``[T, out, in + S · A · out]`` of [self, aggregates], ``update_bias`` ``[T, out]``. Of the
+        aggregates' columns the scaler (S) varies slowest, then the aggregator (A), the channel fastest.
+
+    """
+
+    message: Tensor
+    message_bias: Tensor
+    update: Tensor
+    update_bias: Tensor
+
+
+def principal_aggregation(
+    x: Tensor, e: Tensor, maps: TowerMaps, scale: Tensor, edges: Edges, aggregators: Sequence[str]
+) -> Tensor:
+    r"""Every tower's :math:`U(x_i, \bigoplus_j M(x_i, e_{ij}, x_j))`.
+
+    M is applied per node before the gather; U before the scalers, which are one number a node.
+
+    Args:
+        x: ``[N, T · in]``, the towers' inputs side by side.
+        e: ``[E, edge_dim]``.
+        maps: M and U.
+        scale: ``[N, S]``, the scalers' factor for each node.
+        edges: of N nodes.
+        aggregators: A names out of :data:`AGGREGATORS`.
+
+    Returns:
+        ``[N, T · out]``.
+
+    """
+    if not fused(x, e, maps.message):
+        return _plain(x, e, maps, scale, edges, aggregators)
+    kinds = torch.tensor([AGGREGATORS.index(name) for name in aggregators])
+    order = (edges.edge_index.contiguous(), *edges.by_target, *edges.by_source)
+    out: Tensor = fused_aggregation(x, e, *maps, scale.contiguous(), kinds, *order)[0]
+    return out
+
+
+def _plain(x: Tensor, e: Tensor, maps: TowerMaps, scale: Tensor, edges: Edges, aggregators: Sequence[str]) -> Tensor:
+    towers, tower_out, _ = maps.message.shape
+    tower_in = x.size(1) // towers
+    x = x.view(-1, towers, tower_in)
+    to_source, to_target, to_edge = maps.message.split([tower_in, tower_in, e.size(1)], dim=-1)
+    aggregated = principal_aggregate(
+        _per_tower(x, to_target).flatten(1) + maps.message_bias.flatten(),
+        _per_tower(x, to_source).flatten(1),
+        e @ to_edge.flatten(0, 1).T,
+        edges.edge_index,
+        edges.in_degree,
+        aggregators,
+    )
+    of_self, of_aggregates = maps.update.tensor_split([tower_in], dim=-1)
+    of_aggregates = of_aggregates.unflatten(-1, (scale.size(1), -1))
+    flat = aggregated.unflatten(-1, (towers, tower_out)).transpose(1, 2).flatten(2)
+    out = _per_tower(x, of_self) + maps.update_bias
+    for scaler in range(scale.size(1)):
+        out = out + _per_tower(flat, of_aggregates[:, :, scaler]) * scale[:, scaler].view(-1, 1, 1)
+    return out.flatten(1)
+
+
+def _per_tower(x: Tensor, weight: Tensor) -> Tensor:
+    """``[N, T, in]`` by ``[T, out, in]`` → ``[N, T, out]``."""
+    return torch.bmm(x.transpose(0, 1), weight.transpose(1, 2)).transpose(0, 1)
 
 
 def principal_aggregate(
@@ -19,7 +94,7 @@ def principal_aggregate(
     in_degree: Tensor,
     aggregators: Sequence[str],
 ) -> Tensor:
-    r"""Aggregate the messages :math:`m_{ij} = a_i + b_j + c_{ij}` of each node i in several ways at once.
+    r"""The aggregates of the messages :math:`m_{ij} = a_i + b_j + c_{ij}` alone, in plain PyTorch.
 
     What the target adds is the same for all its messages: it shifts mean, max and min by itself, the sum
     by in-degree times itself, and leaves the standard deviation as it is. So only b + c is gathered.

@@ -1,9 +1,8 @@
 """Return probabilities of random walks on many small graphs."""
 
-import torch
 from torch import Tensor
 
-from lspe.ops.native import library_for
+from lspe.ops.native import library_for, threads
 
 
 def return_probabilities(
@@ -26,7 +25,7 @@ def return_probabilities(
     edge_index = edge_index.contiguous()
     native = library_for(out)
     no_memory = native.return_probabilities(
-        torch.get_num_threads(),
+        threads(),
         node_start.numel() - 1,
         largest,
         out.size(1),

@@ -1,0 +1,217 @@
+"""The fused form of PNA's aggregation; :mod:`lspe.ops.principal` is its plain twin."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lspe.ops.native import library_for, threads
+from lspe.ops.operator import operator
+from lspe.ops.rows import empty_rows, padded_rows, padded_width, unit_rows
+
+
+class _Sizes:
+    """The sizes of a layer, and of the padded matrices that its maps are packed into.
+
+    ``of_x`` ``[T · in, 3 · padded]``: what the messages get from their target, what from their source, what a node
+    gives its own update. ``of_e`` ``[edge_dim, padded]``. Towers stand as blocks on the diagonal, so that one product
+    serves all of them. ``of_aggregates`` ``[T, row, mapped_row]``: one product a tower.
+    """
+
+    def __init__(self, x: Tensor, message: Tensor, scale: Tensor, kinds: Tensor) -> None:
+        self.nodes = x.size(0)
+        self.towers, self.out, _ = message.shape
+        self.tower_in = x.size(1) // self.towers
+        self.edge_dim = message.size(2) - 2 * self.tower_in
+        self.scalers, self.aggregators = scale.size(1), kinds.numel()
+        self.padded = padded_width(self.towers * self.out)
+        self.row = padded_width(self.aggregators * self.out)
+        self.mapped_row = padded_width(self.scalers * self.out)
+        self.shape = (self.nodes, self.padded, self.towers, self.out)
+
+    def packed(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return (
+            like.new_zeros(padded_width(self.towers * self.tower_in), 3 * self.padded),
+            like.new_zeros(padded_width(self.edge_dim), self.padded),
+            like.new_zeros(self.towers, self.row, self.mapped_row),
+        )
+
+    def pieces(
+        self, message: Tensor, update: Tensor, of_x: Tensor, of_e: Tensor, of_aggregates: Tensor
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Parts of the maps beside their places in the packed matrices, as views of one shape."""
+        part, out, tower_in = self.padded, self.out, self.tower_in
+        step = (tower_in * of_x.size(1) + out, of_x.size(1), 1)
+        blocks = [of_x.as_strided((self.towers, tower_in, out), step, part * number) for number in range(3)]
+        to_source, to_target, to_edge = message.split([tower_in, tower_in, self.edge_dim], dim=2)
+        of_self, of_all = update.tensor_split([tower_in], dim=2)
+        in_row = of_aggregates[:, : self.aggregators * out, : self.scalers * out]
+        return [
+            (to_target.transpose(1, 2), blocks[0]),
+            (to_source.transpose(1, 2), blocks[1]),
+            (of_self.transpose(1, 2), blocks[2]),
+            (
+                to_edge.permute(2, 0, 1),
+                of_e[: self.edge_dim, : self.towers * out].unflatten(1, (self.towers, out)),
+            ),
+            (
+                of_all.unflatten(2, (self.scalers, -1)).permute(0, 3, 2, 1),
+                in_row.unflatten(2, (self.scalers, out)),
+            ),
+        ]
+
+    def bias(self, message: Tensor, update: Tensor) -> Tensor:
+        bias = message.new_zeros(3, self.padded)
+        bias[0, : self.towers * self.out] = message.flatten()
+        bias[2, : self.towers * self.out] = update.flatten()
+        return bias.flatten()
+
+
+def _forward(
+    x: Tensor,
+    e: Tensor,
+    message: Tensor,
+    message_bias: Tensor,
+    update: Tensor,
+    update_bias: Tensor,
+    scale: Tensor,
+    kinds: Tensor,
+    edge_index: Tensor,
+    in_start: Tensor,
+    in_edge: Tensor,
+    *_: Tensor,
+) -> tuple[Tensor, ...]:
+    """Beside the result, for the backward pass: the maps of nodes and edges, the aggregates, the packed maps."""
+    size = _Sizes(x, message, scale, kinds)
+    native = library_for(x)
+    packed = size.packed(x)
+    for weight, place in size.pieces(message, update, *packed):
+        place.copy_(weight)
+    of_x, of_e, of_aggregates = packed
+    node = torch.addmm(size.bias(message_bias, update_bias), x, of_x[: x.size(1)])
+    edge = torch.mm(e, of_e[: e.size(1)])
+    aggregates = x.new_empty(size.towers, size.nodes, size.row)
+    native.principal_forward(
+        threads(), *size.shape, size.row, size.aggregators, kinds, edge_index, in_start, in_edge, node, edge, aggregates
+    )
+    mapped = torch.bmm(aggregates, of_aggregates)
+    out = x.new_empty(size.nodes, size.towers * size.out)
+    native.update_forward(threads(), *size.shape, size.mapped_row, size.scalers, scale, node, mapped, out)
+    return out, node, edge, aggregates, *packed
+
+
+def _forward_like(
+    x: Tensor, e: Tensor, message: Tensor, _: Tensor, __: Tensor, ___: Tensor, scale: Tensor, kinds: Tensor, *____: Any
+) -> tuple[Tensor, ...]:
+    size = _Sizes(x, message, scale, kinds)
+    return (
+        x.new_empty(size.nodes, size.towers * size.out),
+        x.new_empty(size.nodes, 3 * size.padded),
+        e.new_empty(e.size(0), size.padded),
+        x.new_empty(size.towers, size.nodes, size.row),
+        *size.packed(x),
+    )
+
+
+def _backward(
+    gradient: Tensor,
+    x: Tensor,
+    e: Tensor,
+    message: Tensor,
+    update: Tensor,
+    scale: Tensor,
+    kinds: Tensor,
+    node: Tensor,
+    edge: Tensor,
+    aggregates: Tensor,
+    of_x: Tensor,
+    of_e: Tensor,
+    of_aggregates: Tensor,
+    edge_index: Tensor,
+    *order: Tensor,
+) -> tuple[Tensor, ...]:
+    size = _Sizes(x, message, scale, kinds)
+    native = library_for(x)
+    gradient = unit_rows(gradient)
+    node_gradient, edge_gradient = torch.empty_like(node), torch.empty_like(edge)
+    mapped_gradient = x.new_empty(size.towers, size.nodes, size.mapped_row)
+    native.update_backward(
+        threads(),
+        *size.shape,
+        size.mapped_row,
+        size.scalers,
+        scale,
+        gradient,
+        gradient.stride(0),
+        node_gradient,
+        mapped_gradient,
+    )
+    aggregates_gradient = torch.bmm(mapped_gradient, of_aggregates.transpose(1, 2))
+    native.principal_backward(
+        threads(),
+        *size.shape,
+        size.row,
+        size.aggregators,
+        kinds,
+        edge_index,
+        *order,
+        node,
+        edge,
+        aggregates_gradient,
+        node_gradient,
+        edge_gradient,
+    )
+    x_gradient, e_gradient, of_message, message_bias, of_update, update_bias = _backward_like(
+        gradient, x, e, message, update
+    )
+    torch.mm(node_gradient, of_x.t(), out=padded_rows(x_gradient))
+    torch.mm(edge_gradient, of_e.t(), out=padded_rows(e_gradient))
+    packed = torch.mm(x.t(), node_gradient), torch.mm(e.t(), edge_gradient)
+    of_rows = torch.bmm(aggregates.transpose(1, 2), mapped_gradient)
+    for weight, place in size.pieces(of_message, of_update, *packed, of_rows):
+        weight.copy_(place)
+    bias = node_gradient.sum(0).view(3, size.padded)[:, : size.towers * size.out]
+    message_bias.view(-1).copy_(bias[0])
+    update_bias.view(-1).copy_(bias[2])
+    return x_gradient, e_gradient, of_message, message_bias, of_update, update_bias
+
+
+def _backward_like(_: Tensor, x: Tensor, e: Tensor, message: Tensor, update: Tensor, *__: Any) -> tuple[Tensor, ...]:
+    return (
+        empty_rows(x, *x.shape),
+        empty_rows(e, *e.shape),
+        message.new_empty(message.shape),
+        message.new_empty(message.shape[:2]),
+        update.new_empty(update.shape),
+        update.new_empty(update.shape[:2]),
+    )
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    x, e, message, _, update, _, scale, kinds, *order = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x, e, message, update, scale, kinds, *output[1:], *order)
+
+
+def _differentiate(ctx: Any, gradient: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    if gradient is None:
+        return (None,) * 13
+    return *_aggregation_backward(gradient, *ctx.saved_tensors), *[None] * 7
+
+
+_ORDER = "Tensor edge_index, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
+_aggregation_backward = operator(
+    "principal_aggregation_backward(Tensor gradient, Tensor x, Tensor e, Tensor message, Tensor update, Tensor scale, "
+    "Tensor kinds, Tensor node, Tensor edge, Tensor aggregates, Tensor of_x, Tensor of_e, Tensor of_aggregates, "
+    f"{_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _backward,
+    _backward_like,
+)
+fused_aggregation = operator(
+    "principal_aggregation(Tensor x, Tensor e, Tensor message, Tensor message_bias, Tensor update, Tensor update_bias, "
+    f"Tensor scale, Tensor kinds, {_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _forward,
+    _forward_like,
+    remember=_remember,
+    gradient=_differentiate,
+)
