@@ -101,6 +101,7 @@ def test_the_task_follows_from_y(y: list[torch.Tensor], task: str, outputs: int)
         ([ring(3, x=torch.arange(3), edge_attr=torch.rand(6))], "make both types"),
         ([ring(3, x=torch.zeros(3, 4, dtype=torch.long))], "x has 4 whole numbers a node"),
         ([ring(3, x=torch.tensor([[0.0], [float("inf")], [0.0]]))], "not a number in row 1"),
+        ([ring(3, x=torch.tensor([[0.0], [0.0], [1e300]], dtype=torch.double))], "not a number in row 2"),
     ],
 )
 def test_graphs_that_cannot_be_used_say_why(graphs: list[Data], message: str) -> None:

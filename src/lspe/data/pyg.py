@@ -80,7 +80,8 @@ def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
             parts = [part.reshape(1, -1) for part in parts]
         if len({part.shape[1:] for part in parts}) > 1 or len({part.dtype for part in parts}) > 1:
             raise DataError(f"attribute {key!r} has different shapes or types in different graphs")
-        columns[level[key]][key] = torch.cat(parts).numpy()
+        values = torch.cat(parts)
+        columns[level[key]][key] = (values.float() if values.is_floating_point() else values).numpy()
     num_edges = [graph.num_edges for graph in graphs]
     features = _features(columns["node"], columns["edge"], sum(num_edges))
     packed = PackedGraphs.from_arrays(

@@ -29,7 +29,7 @@ from lspe.data.reading import iter_table_chunks
 from lspe.data.report import Finding, Report, first_few
 from lspe.data.smiles import Fragments, read_smiles
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
-from lspe.data.targets import Targets, Task, check_something_to_learn, read_targets, to_number
+from lspe.data.targets import LARGEST, Targets, Task, check_something_to_learn, read_targets, to_number
 
 OnInvalid = Literal["error", "skip", "nan"]
 
@@ -295,4 +295,4 @@ def _labelled_rows(
 
 def _weight(value: str) -> float:
     number = to_number(value)
-    return number if number is not None and 0 <= number < np.inf else np.nan
+    return number if number is not None and 0 <= number <= LARGEST else np.nan

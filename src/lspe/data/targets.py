@@ -14,6 +14,7 @@ from lspe.data.errors import DataError
 
 Task = Literal["regression", "binary", "multiclass"]
 
+LARGEST = float(np.finfo(np.float32).max)
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?"})
 _YES_NO = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
@@ -97,8 +98,8 @@ def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | 
         for row, (text, number) in enumerate(zip(values, numbers[column], strict=True)):
             if number is None:
                 problems.append((row, column, text, "is not a number"))
-            elif math.isinf(number):
-                problems.append((row, column, text, "is infinite"))
+            elif abs(number) > LARGEST:
+                problems.append((row, column, text, "is infinite or too large"))
             elif task == "binary" and number not in (0.0, 1.0) and number == number:
                 problems.append((row, column, text, "is neither 0 nor 1"))
             else:
