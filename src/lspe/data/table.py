@@ -39,8 +39,7 @@ _MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid s
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are understood: which holds the molecules, which the targets, and what these
-    mean.
+    """A table whose columns are understood: which holds the molecules, which the targets, what these mean.
 
     It keeps every row of the file, in order. `usable` [R] says which have a label (and a weight, where
     there is such a column); `numbers` [R] are the rows' numbers as a spreadsheet shows them.
@@ -124,12 +123,12 @@ class Table:
         from rdkit import __version__
 
         return packed_path(
-            Path(self.path).name.split(".")[0] or "table",
+            Path(self.path).name.split(".")[0][:60] or "table",
             "\0".join(self.smiles),
             *(column.tobytes() for column in (self.numbers, self.targets.y, self.usable)),
             b"" if self.weight is None else self.weight.tobytes(),
             repr((self.path, self.target_columns, self.targets.class_names, self.task, self.on_invalid)),
-            repr((self.smiles_column, fragments, scaffolds, __version__)),
+            repr((self.smiles_column, self.findings, fragments, scaffolds, __version__)),
         )
 
     def _pack(self, path: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
@@ -137,9 +136,11 @@ class Table:
         positions = np.flatnonzero(self.usable)
         smiles = [self.smiles[position] for position in positions.tolist()]
         work = partial(read_smiles, features=_FEATURES, fragments=fragments, canonical=True, scaffolds=scaffolds)
-        unreadable, cut, groups = [], [], []
+        unreadable: list[Finding] = []
+        cut: list[Finding] = []
         kept: list[Index] = []
         canonical: list[str] = []
+        groups: list[str] = []
         with PackedWriter(path) as writer:
             for begin, reading in iter_readings(work, smiles, processes=processes):
                 for row, reason in reading.reasons.items():
@@ -148,10 +149,11 @@ class Table:
                     raise DataError(f"{self.path}: {first_few(unreadable)}. {_MEND}")
                 rows = positions[begin + reading.rows]
                 if fragments == "largest":
-                    for row, parts in zip(rows, reading.fragments, strict=True):
-                        if parts > 1:
-                            problem = f"has {parts} fragments"
-                            cut.append(self._finding(row, problem, "largest fragment kept"))
+                    cut += [
+                        self._finding(row, f"has {parts} fragments", "largest fragment kept")
+                        for row, parts in zip(rows, reading.fragments, strict=True)
+                        if parts > 1
+                    ]
                 canonical += reading.canonical
                 groups += reading.scaffolds
                 kept.append(rows)
