@@ -1,6 +1,5 @@
 """Attention over all pairs of nodes of a graph, with separate weights for its edges and for the added pairs."""
 
-import math
 from abc import abstractmethod
 
 import torch
@@ -9,9 +8,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-
-SCORE_LIMIT = 5.0
-EPSILON = 1e-6
+from lspe.ops import PairMaps, pair_attention, tanh_residual
 
 
 class PairAttention(nn.Module):
@@ -26,8 +23,8 @@ class PairAttention(nn.Module):
         \end{cases}
 
     with c = E e and c̄ = Ē e. The pairs that are not edges share one embedding e, so c̄ scales the channels of
-    q̄ and their scores are an ordinary product of matrices over padded graphs; the edges are a sparse part,
-    written over it. Memory is O(B · H · n²), not O(B · n² · d).
+    q̄ and their scores are an ordinary product of matrices; the edges are a sparse part, written over it. Memory
+    is at most O(B · H · n²), not O(B · n² · d).
 
     Args:
         in_dim: width of x: 2d for structure beside positions, else d.
@@ -56,42 +53,9 @@ class PairAttention(nn.Module):
         self, x: Tensor, e: Tensor, e_added: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor
     ) -> Tensor:
         """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
-        w = self._unlisted_weights(x, e_added, graph) * (f_added.unsqueeze(1) if f_added.dim() else f_added)
-        if graph.real is None:
-            w = self._write_listed(w, x, e, graph, graph.edge_index, f_real, added=False)
-        else:
-            for mask, f, added in ((graph.real, f_real, False), (~graph.real, f_added, True)):
-                w = self._write_listed(w, x, e[mask], graph, graph.edge_index[:, mask], f, added)
-        v = self._split_heads(graph.pad(self.V(x)))
-        out = w @ v / (w.sum(-1, keepdim=True) + EPSILON)
-        return graph.unpad(out.transpose(1, 2).flatten(2))
-
-    def _unlisted_weights(self, x: Tensor, e_added: Tensor, graph: Topology) -> Tensor:
-        """``[B, H, n_max, n_max]``: weights of the pairs that share ``e_added``, zero for all others."""
-        q = self._split_heads(graph.pad(self.Q_added(x) * self.E_added(e_added)))
-        k = self._split_heads(graph.pad(self.K_added(x)))
-        return self._weights(q @ k.transpose(-1, -2)) * graph.unlisted_pairs.unsqueeze(1)
-
-    def _write_listed(
-        self, w: Tensor, x: Tensor, e: Tensor, graph: Topology, edge_index: Tensor, f: Tensor, added: bool
-    ) -> Tensor:
-        """Add the weights of listed pairs, each with its own e, to w."""
-        Q, K, E = (self.Q_added, self.K_added, self.E_added) if added else (self.Q, self.K, self.E)
-        source, target = edge_index
-        score = (K(x)[source] * Q(x)[target] * E(e)).unflatten(-1, (self.heads, -1)).sum(-1)
-        where = graph.pair_slot(edge_index)
-        factor = f[where].unsqueeze(-1) if f.dim() else f
-        listed = w.new_zeros(w.size(0), w.size(2), w.size(3), self.heads)
-        listed = listed.index_put(where, self._weights(score) * factor, accumulate=True)
-        return w + listed.permute(0, 3, 1, 2)
-
-    def _weights(self, product: Tensor) -> Tensor:
-        head_dim = self.V.out_features // self.heads
-        return torch.exp((product / math.sqrt(head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
-
-    def _split_heads(self, x: Tensor) -> Tensor:
-        """``[B, n, d]`` → ``[B, H, n, d / H]``."""
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        linears = (self.Q, self.K, self.V, self.E, self.Q_added, self.K_added, self.E_added)
+        maps = PairMaps(*(linear.weight for linear in linears))
+        return pair_attention(x, e, e_added, maps, (f_real, f_added), graph.pairs, self.heads)
 
 
 class FullGraphLayer(nn.Module):
@@ -151,5 +115,5 @@ class FullGraphLayer(nn.Module):
         if p is None:
             return h_new, None, e
         attention = self.attention_p(p, e, e_added, graph, f_real, f_added)
-        p_new = torch.tanh(self.O_p(F.dropout(attention, self.dropout, self.training)))
-        return h_new, p + p_new if self.residual else p_new, e
+        p_new = self.O_p(F.dropout(attention, self.dropout, self.training))
+        return h_new, tanh_residual(p_new, p if self.residual else None), e

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lspe.encodings import diffusion_kernel
-from lspe.ops import Edges
+from lspe.ops import Edges, Pairs
 
 
 class Topology:
@@ -88,9 +88,27 @@ class Topology:
         return self.edges.in_degree
 
     @cached_property
+    def pairs(self) -> Pairs:
+        """All pairs of nodes of a graph, as the operators take them."""
+        return Pairs(self.edges, self.batch, self.num_graphs, self.real)
+
+    @property
     def graph_sizes(self) -> Tensor:
         """``[B]``: number of nodes of each graph."""
-        return torch.bincount(self.batch, minlength=self.num_graphs)
+        return self.pairs.graph_sizes
+
+    @property
+    def max_nodes(self) -> int:
+        return self.pairs.max_nodes
+
+    @property
+    def unlisted_pairs(self) -> Tensor:
+        """``[B, n_max, n_max]`` bool: two different nodes of one graph that ``edge_index`` does not join."""
+        return self.pairs.unlisted
+
+    def pair_slot(self, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Graph, target and source number of each pair, to index ``[B, n_max (target), n_max (source)]``."""
+        return self.pairs.pair_slot(edge_index)
 
     def inverse_sqrt_size(self, dtype: torch.dtype) -> Tensor:
         r"""``[N, 1]``: :math:`1 / \sqrt{n}` of each node's graph."""
@@ -101,45 +119,6 @@ class Topology:
     def size_norm(self, x: Tensor) -> Tensor:
         r"""Divide each node's row by :math:`\sqrt{n}` of its graph."""
         return x * self.inverse_sqrt_size(x.dtype)
-
-    @cached_property
-    def max_nodes(self) -> int:
-        return int(self.graph_sizes.max()) if self.num_graphs else 0
-
-    @cached_property
-    def position_in_graph(self) -> Tensor:
-        """``[N]``: the number of a node inside its graph."""
-        first = torch.cumsum(self.graph_sizes, 0) - self.graph_sizes
-        return torch.arange(self.num_nodes, device=self.batch.device) - first[self.batch]
-
-    @cached_property
-    def slot(self) -> Tensor:
-        """``[N]``: row of a node in the padded layout ``[B · n_max]``."""
-        return self.batch * self.max_nodes + self.position_in_graph
-
-    def pad(self, x: Tensor) -> Tensor:
-        """``[N, ...]`` → ``[B, n_max, ...]``, zeros in the empty places."""
-        rows = self.num_graphs * self.max_nodes
-        padded = x.new_zeros(rows, *x.shape[1:]).index_copy(0, self.slot, x)
-        return padded.view(self.num_graphs, self.max_nodes, *x.shape[1:])
-
-    def unpad(self, x: Tensor) -> Tensor:
-        """``[B, n_max, ...]`` → ``[N, ...]``."""
-        return x.flatten(0, 1).index_select(0, self.slot)
-
-    def pair_slot(self, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Graph, target and source number of each pair, to index ``[B, n_max (target), n_max (source)]``."""
-        source, target = edge_index
-        return self.batch[target], self.position_in_graph[target], self.position_in_graph[source]
-
-    @cached_property
-    def unlisted_pairs(self) -> Tensor:
-        """``[B, n_max, n_max]`` bool: two different nodes of one graph that ``edge_index`` does not join."""
-        filled = torch.arange(self.max_nodes, device=self.batch.device) < self.graph_sizes.unsqueeze(-1)
-        pairs = filled.unsqueeze(2) & filled.unsqueeze(1)
-        pairs.diagonal(dim1=1, dim2=2).fill_(False)
-        pairs[self.pair_slot(self.edge_index)] = False
-        return pairs
 
     def diffusion_kernel(self, beta: float, steps: int, dtype: torch.dtype) -> Tensor:
         r"""``[B, n_max, n_max]``: :math:`(I - \beta L)^{steps}` of the original graph, computed once."""

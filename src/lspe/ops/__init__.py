@@ -1,10 +1,12 @@
 """Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
 
 from lspe.ops.activation import tanh_residual
+from lspe.ops.attention import PairMaps, pair_attention
 from lspe.ops.choice import fused, status, use
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.norm import batch_norm
+from lspe.ops.pairs import Pairs
 from lspe.ops.principal import AGGREGATORS, TowerMaps, principal_aggregate, principal_aggregation
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
 from lspe.ops.walks import return_probabilities
@@ -13,11 +15,14 @@ __all__ = [
     "AGGREGATORS",
     "Edges",
     "GateMaps",
+    "PairMaps",
+    "Pairs",
     "TowerMaps",
     "batch_norm",
     "fused",
     "gated_aggregate",
     "gated_convolution",
+    "pair_attention",
     "principal_aggregate",
     "principal_aggregation",
     "return_probabilities",

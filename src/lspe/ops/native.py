@@ -43,13 +43,11 @@ class Library:
     """The compiled functions of one precision: ``library.name(...)`` calls ``name`` of the C sources.
 
     Tensors go in as pointers to their data, ``None`` as a null pointer, integers as they are. The interpreter's lock is
-    released during the call.
+    released during the call. What a function without a result returns means nothing.
     """
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path))
-        for name in ("edges_by_end", "return_probabilities"):
-            getattr(self._library, name).restype = ctypes.c_int64
         region = _parallel_region()
         if region is not None:
             self._library.set_parallel_region(region)
@@ -61,6 +59,7 @@ class Library:
             if function.argtypes is None:
                 # an integer of the C sources is as wide as a pointer and is passed in the same way
                 function.argtypes = [ctypes.c_void_p] * len(arguments)
+                function.restype = ctypes.c_int64
             return function(*[a.data_ptr() if isinstance(a, Tensor) else a for a in arguments])
 
         setattr(self, name, call)
