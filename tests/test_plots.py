@@ -161,6 +161,15 @@ def test_sketches_of_molecules_keep_atoms_apart(smiles: str) -> None:
     assert (distances[~np.eye(sketch.num_nodes, dtype=bool)] > 0.3).all()
 
 
+@pytest.mark.parametrize("smiles", ["C12C3C4C1C5C2C3C45", "C1C2CC3CC1CC(C2)C3", "CC(=O)Oc1ccccc1C(=O)O"])
+def test_no_bond_is_drawn_under_an_atom(smiles: str) -> None:
+    sketch = sketch_smiles(smiles)
+    for i, j in sketch.edges:
+        points = sketch.places[i] + np.linspace(0, 1, 50)[:, None] * (sketch.places[j] - sketch.places[i])
+        others = np.delete(sketch.places, [i, j], axis=0)
+        assert np.linalg.norm(points[:, None] - others[None], axis=2).min() > 0.19
+
+
 def test_labels_show_charges() -> None:
     sketch = sketch_smiles("[Fe+2].[O-]C")
     assert [sketch.label(node) for node in range(3)] == ["Fe2+", "O−", "C"]

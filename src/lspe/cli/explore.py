@@ -32,7 +32,7 @@ def explore(
         raise UserError(f"{error.name} is not installed; get it with: pip install 'lspe[explore]'") from None
 
     app = create_app(run)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # named, so that asyncio sends answers without delay
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

@@ -1,6 +1,7 @@
 """The answers of the explorer: graphs with their encodings, and what tells two graphs apart."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -26,10 +27,14 @@ from lspe.plots.kinds import kinds_by_column
 from lspe.plots.sketch import Sketch, sketch_molecule
 from lspe.plots.tellapart import summary
 
+_FULLERENE = (
+    "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
+    "c1c1c6c2c3c41"
+)
 SHOWN_EXAMPLES = [
     ExampleGraph(title="Caffeine", first="Cn1cnc2c1c(=O)n(C)c(=O)n2C", about="Every atom has an encoding of its own."),
     ExampleGraph(title="Ibuprofen", first="CC(C)Cc1ccc(cc1)C(C)C(=O)O", about="Symmetric atoms share an encoding."),
-    ExampleGraph(title="Cubane", first="C12C3C4C1C5C2C3C45", about="All atoms alike: one encoding."),
+    ExampleGraph(title="C₆₀", first=_FULLERENE, about="Sixty atoms, all alike: one encoding."),
     ExampleGraph(title="3-regular graph", first="three-regular", about="Same degrees, yet three kinds of nodes."),
     ExampleGraph(
         title="Decalin · bicyclopentyl", first=DECALIN, second=BICYCLOPENTYL,
@@ -81,6 +86,7 @@ def compare(query: CompareQuery) -> Comparison:
     )
 
 
+@lru_cache(maxsize=128)
 def read_graph(text: str) -> Sketch:
     """The graph of a SMILES string or the example of that name, if it is not too large."""
     name = text.strip()

@@ -62,8 +62,9 @@ def shrikhande() -> Sketch:
 
 
 def _numbered_on_circle(graph: Any) -> Sketch:
-    nodes = sorted(graph)
-    return sketch_graph(nx.relabel_nodes(graph, {node: i for i, node in enumerate(nodes)}), _circle(range(len(nodes))))
+    numbered = nx.empty_graph(len(graph))
+    numbered.add_edges_from(nx.convert_node_labels_to_integers(graph, ordering="sorted").edges)
+    return sketch_graph(numbered, _circle(range(len(graph))))
 
 
 def _circle(nodes: range) -> dict[int, tuple[float, float]]:

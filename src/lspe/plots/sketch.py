@@ -16,6 +16,9 @@ from lspe.data.smiles import parse
 Mol = Any
 Places = NDArray[np.float64]
 
+_HIDDEN = 0.2
+_LARGEST_CAGE = 80
+
 
 @dataclass(frozen=True)
 class Sketch:
@@ -78,9 +81,10 @@ def sketch_molecule(mol: Mol) -> Sketch:
     mol = Chem.Mol(mol)
     if any(atom.GetIsAromatic() for atom in mol.GetAtoms()):
         Chem.Kekulize(mol, clearAromaticFlags=True)
+    bonds = _edge_array((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds())
     return Sketch(
-        _molecule_places(mol),
-        _edge_array((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()),
+        _molecule_places(mol, bonds),
+        bonds,
         tuple(min(3, max(1, round(bond.GetBondTypeAsDouble()))) for bond in mol.GetBonds()),
         tuple(atom.GetSymbol() for atom in mol.GetAtoms()),
         tuple(atom.GetFormalCharge() for atom in mol.GetAtoms()),
@@ -104,7 +108,7 @@ def sketch_atoms(symbols: Sequence[str], charges: Sequence[int], bonds: Iterable
 
 
 def sketch_graph(graph: Any, places: Mapping[Any, Sequence[float]] | None = None) -> Sketch:
-    """A networkx graph, at the `places` given, else where Kamada and Kawai's springs put its nodes."""
+    """A networkx graph, at the `places` given, else where springs put its nodes."""
     number = {node: i for i, node in enumerate(graph)}
     if places is None:
         places = _spring_places(graph)
@@ -123,24 +127,49 @@ def _edge_array(edges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
     return np.array(list(edges), dtype=np.int64).reshape(-1, 2)
 
 
-def _molecule_places(mol: Mol) -> Places:
+def _molecule_places(mol: Mol, bonds: NDArray[np.int64]) -> Places:
+    """Where RDKit puts the atoms; those of a cage, which it lays on top of each other, where springs do if that is
+    better.
+    """
     from rdkit.Chem import rdDepictor
 
     mol.UpdatePropertyCache(strict=False)
     rdDepictor.Compute2DCoords(mol, canonOrient=True)
     rdDepictor.StraightenDepiction(mol)
-    return _normalised(mol.GetConformer().GetPositions()[:, :2])
+    places = _normalised(mol.GetConformer().GetPositions()[:, :2])
+    hidden = _hidden_bonds(places, bonds)
+    if hidden and len(places) <= _LARGEST_CAGE:
+        import networkx as nx
+
+        graph = nx.Graph(bonds.tolist())
+        graph.add_nodes_from(range(len(places)))
+        springs = _spring_places(graph, dict(enumerate(places.tolist())))
+        sprung = _normalised(np.array([springs[atom] for atom in range(len(places))]))
+        return sprung if _hidden_bonds(sprung, bonds) < hidden else places
+    return places
 
 
-def _spring_places(graph: Any) -> dict[Hashable, tuple[float, float]]:
-    """Each connected part by itself, and the parts side by side."""
+def _hidden_bonds(places: Places, bonds: NDArray[np.int64]) -> int:
+    """How often a bond passes under an atom that is none of its ends."""
+    start, along = places[bonds[:, 0]], places[bonds[:, 1]] - places[bonds[:, 0]]
+    to_atom = places[None] - start[:, None]
+    length = np.maximum((along**2).sum(1), 1e-9)
+    part = np.clip((to_atom * along[:, None]).sum(2) / length[:, None], 0, 1)
+    distance = np.linalg.norm(to_atom - part[:, :, None] * along[:, None], axis=2)
+    np.put_along_axis(distance, bonds, np.inf, axis=1)
+    return int((distance < _HIDDEN).sum())
+
+
+def _spring_places(graph: Any, start: dict[Hashable, Any] | None = None) -> dict[Hashable, tuple[float, float]]:
+    """Each connected part by Kamada and Kawai's springs, and the parts side by side."""
     import networkx as nx
 
     undirected = nx.Graph(graph)
     places: dict[Hashable, tuple[float, float]] = {}
     right = 0.0
     for part in nx.connected_components(undirected):
-        layout = nx.kamada_kawai_layout(undirected.subgraph(part), scale=max(0.5, len(part) ** 0.5 / 2))
+        begin = None if start is None else {node: start[node] for node in part}
+        layout = nx.kamada_kawai_layout(undirected.subgraph(part), pos=begin, scale=max(0.5, len(part) ** 0.5 / 2))
         left = min(x for x, _ in layout.values())
         places |= {node: (x - left + right, y) for node, (x, y) in layout.items()}
         right = max(x for x, _ in places.values()) + 1.0

@@ -101,11 +101,17 @@ function paint() {
   const counts = state.panels[0].graph.kinds.map((_, step) => new Set(state.panels.flatMap((panel) => panel.graph.kinds[step])).size);
   const total = state.panels.reduce((sum, panel) => sum + panel.graph.nodes.length, 0);
   steps.show(counts.map((count) => count / total), state.mark, "differ");
-  const settled = counts.indexOf(counts.at(-1)) + 1;
-  const further = k >= settled ? ` No more from k = ${settled} on.` : "";
-  by("told").textContent = `${counts[k - 1]} distinct encodings among ${total}${state.panels.length > 1 ? " in both together" : ""}.${further}`;
+  by("told").textContent = inWords(counts, k, total);
   steps.slider.setAttribute("aria-valuetext", `${k}: ${by("told").textContent}`);
   remember(k);
+}
+
+function inWords(counts, k, total) {
+  const count = counts[k - 1];
+  const since = counts.indexOf(count) + 1;
+  const where = state.panels.length > 1 ? " in both together" : "";
+  const unchanged = since < k ? `, unchanged since k = ${since}` : "";
+  return `${count} distinct encoding${count === 1 ? "" : "s"} among ${total}${where}${unchanged}.`;
 }
 
 function remember(k) {

@@ -3,7 +3,7 @@
 import { kindColour } from "./colours.js";
 import { element, set, walkByKeyboard } from "./svg.js";
 
-const RADIUS = { molecule: 0.36, other: 0.27 };
+const RADIUS = { molecule: 0.36, other: 0.24 };
 const GAP = 0.15;
 const MARGIN = 0.7;
 const LEAST = { width: 7, height: 5.5 }; // small graphs are not blown up
