@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+import torch
 from torch_geometric.data import Data
 
 from lspe.data import DataError, Features, PackedGraphs
@@ -58,8 +60,20 @@ def read_pieces(
     if processes is None:
         processes = processes_for(sum(map(len, first)))
     work = partial(read_smiles, features=features, fragments=fragments)
-    for reading in map_in_processes(work, chain(first, coming), processes=processes):
-        yield waiting.popleft(), _molecules(reading)
+    with half_of_the_threads() if processes > 1 else nullcontext():
+        for reading in map_in_processes(work, chain(first, coming), processes=processes):
+            yield waiting.popleft(), _molecules(reading)
+
+
+@contextmanager
+def half_of_the_threads() -> Iterator[None]:
+    """Leave half of the cores to the processes that read molecules: both halves take about as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // 2))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _molecules(reading: Readings) -> Molecules:
