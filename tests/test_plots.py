@@ -21,6 +21,7 @@ from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots import FIGURES, draw
 from lspe.plots.distinct import count_distinct, distinct_encodings
+from lspe.plots.drawing import draw_graph
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from lspe.plots.kinds import kinds_by_column
 from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
@@ -186,6 +187,20 @@ def test_sketches_of_graphs_keep_their_edges(data: Any) -> None:
     assert np.isfinite(sketch.places).all()
     undirected = sketch_graph(graph.to_undirected())
     assert set(map(tuple, undirected.edge_index.t().tolist())) == set(graph.edges) | {(j, i) for i, j in graph.edges}
+
+
+def test_directions_and_loops_are_drawn() -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    graph = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "c"), ("c", "long name")])
+    axes = Figure().subplots()
+    draw_graph(axes, sketch_graph(graph), ["white"] * 4, ["a", "b", "c", ""])
+    arrows = [text.arrow_patch for text in axes.texts if text.arrow_patch is not None]
+    circles = [patch for patch in axes.patches if isinstance(patch, Circle)]
+    assert len(arrows) == 4
+    assert len(circles) == 4 + 1
+    assert [text.get_text() for text in axes.texts if text.get_text()] == ["a", "b", "c"]
 
 
 def test_colours_differ() -> None:

@@ -61,6 +61,7 @@ def _draw(graphs: list[Any], titles: list[str], walk: Any, refinement: Any, pict
     from lspe.plots.tellapart import comparison
 
     first, second = (sketch_smiles(graph) if isinstance(graph, str) else sketch_graph(graph) for graph in graphs)
-    short = [title if len(title) <= 36 else f"{title[:35]}…" for title in titles]
+    names = [title if isinstance(graph, str) else Path(title).stem for graph, title in zip(graphs, titles, strict=True)]
+    short = [name if len(name) <= 36 else f"{name[:35]}…" for name in names]
     figure = comparison(first, second, short, walk, refinement)
     save(figure, picture.with_suffix(""), "svg" if picture.suffix == ".svg" else "png")

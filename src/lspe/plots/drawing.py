@@ -13,6 +13,7 @@ from lspe.plots.style import INK, MUTED, ink_on
 
 RADIUS = 0.3
 _GRAPH_RADIUS = 0.24  # edges of other graphs than molecules pass close by their nodes
+_SMALLEST_BOX = (4.5, 2.0)
 _BOND_GAP = 0.14
 _CELL = 1.65
 
@@ -53,8 +54,9 @@ def draw_graph(
 
 
 def common_box(sketches: Sequence[Sketch]) -> NDArray[np.float64]:
-    """The width and height [2] that each of some graphs fits into."""
-    return np.max([np.ptp(one.places, axis=0) for one in sketches], axis=0) + 3 * RADIUS
+    """The width and height [2] that each of some graphs fits into; tiny graphs are not blown up."""
+    spans = [np.ptp(one.places, axis=0) + 3 * RADIUS for one in sketches]
+    return np.max([*spans, _SMALLEST_BOX], axis=0)
 
 
 def _draw_edge(axes: Any, start: NDArray[Any], end: NDArray[Any], order: int, radius: float, *, directed: bool) -> None:
