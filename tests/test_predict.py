@@ -215,6 +215,12 @@ def test_a_table_is_no_column() -> None:
         Predictor([member()]).predict(pd.DataFrame({"smiles": ["CCO"], "y": [1]}))
 
 
+@pytest.mark.parametrize("device", ["gpu", "cuda:99" if not torch.cuda.is_available() else "tpu"])
+def test_a_device_that_is_not_there(device: str) -> None:
+    with pytest.raises(UserError, match=f"no device '{device}'"):
+        Predictor([member()], device=device)
+
+
 def test_nothing_in_nothing_out() -> None:
     assert Predictor([member()]).predict([]).shape == (0,)
     assert Predictor([member("binary", tasks=("a", "b"))]).predict([]).shape == (0, 2)

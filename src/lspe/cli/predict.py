@@ -19,7 +19,7 @@ def predict(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN... (TABLE|-)",
+            metavar="RUN... TABLE",
             help="Run folders (several are an ensemble), then a table with SMILES (CSV, TSV, Parquet, .smi; "
             "- is the standard input) unless --smiles gives molecules.",
         ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -252,11 +253,13 @@ class Predictor:
 
 
 def _device(name: str) -> str:
-    if name != "auto":
-        return name
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return "cuda" if there["cuda"] else "cpu"
+    if not there.get(name.partition(":")[0]):
+        found = ", ".join(kind for kind, is_there in there.items() if is_there)
+        raise UserError(f"there is no device {name!r} here; there is: {found}")
+    return name
 
 
 def _stacked(parts: list[Floats], width: int) -> Floats:
