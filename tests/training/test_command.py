@@ -107,7 +107,7 @@ def test_two_devices_by_command(tables: dict[str, Path], tmp_path: Path) -> None
     folder = tmp_path / "run"
     command = ["train", "--data", tables["binary"], "--out", folder, "--epochs", 2, "--devices", 2, "--device", "cpu"]
     arguments = [sys.executable, "-m", "lspe", *map(str, command), "--threads", "1", *SETTINGS]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, env=os.environ, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout.count("epoch 2/2") == 1

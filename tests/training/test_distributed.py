@@ -23,7 +23,7 @@ from lspe.training.module import TrainingModule
 from lspe.training.protocol import FastProtocol, Training
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
-PATIENCE = 90.0
+PATIENCE = 240.0
 
 
 def in_two_processes(work: Callable[[], None]) -> None:

@@ -185,3 +185,21 @@ def test_a_loss_that_is_not_a_number_stops_and_names_the_graph(prepared: Prepare
 
 def _with_column(data: GraphData, name: str, values: np.ndarray) -> GraphData:
     return replace(data, graphs=replace(data.graphs, graph={**data.graphs.graph, name: values}))
+
+
+def test_tensorboard_gets_every_epoch(prepared: Prepared, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    experiment, data = prepared("regression", EPOCHS(2))
+    run = train(experiment, data, tmp_path / "run", tensorboard=True)
+    events = accumulator.EventAccumulator(str(run.path / "tensorboard")).Reload()
+    logged = [(event.step, event.value) for event in events.Scalars("val_mae")]
+    assert logged == [(row["epoch"], pytest.approx(row["val_mae"])) for row in run.history]
+
+
+def test_where_scoring_every_epoch_would_cost_too_much_the_training_score_is_left_out(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lspe.training.module.CHEAP_TO_SCORE", 10)
+    run = train(*prepared("regression", EPOCHS(1)), tmp_path / "run")
+    assert run.history[0]["train_mae"] is None
+    assert run.summary["reported"]["train"]["mae"] is not None

@@ -89,7 +89,7 @@ def test_killed_at_any_moment(whole: tuple[Run, Experiment, GraphData], tmp_path
         target=train, args=(experiment, data, folder), kwargs={"progress": Until(epoch, step, die)}
     )
     child.start()
-    child.join(60)
+    child.join(240)
     assert child.exitcode == -signal.SIGKILL
     assert not (folder / "summary.json").exists()
     assert_same(train(experiment, data, folder, resume=True), run)
@@ -117,7 +117,7 @@ def test_killed_while_a_checkpoint_is_written(whole: tuple[Run, Experiment, Grap
 
     child = multiprocessing.get_context("fork").Process(target=killed_in_save)
     child.start()
-    child.join(60)
+    child.join(240)
     assert child.exitcode == -signal.SIGKILL
     assert_same(train(experiment, data, folder, resume=True), run)
 

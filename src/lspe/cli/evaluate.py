@@ -32,7 +32,7 @@ def evaluate(
     Example: lspe evaluate runs/zinc-gatedgcn-lspe-seed41 --split val
     """
     from lspe.training.several import evaluate_runs
-    from lspe.training.summary import format_score
+    from lspe.training.tasks import format_score
 
     results = evaluate_runs(run, split.value, weights.value, root=root)
     if as_json:

@@ -118,7 +118,7 @@ def train(
     if data is not None:
         chosen = split or (Split.column if split_column else Split.random)
         table = TableSource(
-            path=str(data),
+            path=str(data.absolute()),
             smiles=smiles_column,
             targets=tuple(target) if target else None,
             task=task.value if task else None,

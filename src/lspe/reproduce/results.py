@@ -12,7 +12,8 @@ from lspe.reproduce.tables import BASELINES, Row
 from lspe.training.experiment import CONFIG, override, read_experiment
 from lspe.training.run import write_table, write_text
 from lspe.training.several import open_runs, summarize
-from lspe.training.summary import CONSTANT, format_score
+from lspe.training.summary import CONSTANT
+from lspe.training.tasks import format_score
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def fit(
         checkpoint_every: seconds between checkpoints; at an interruption and at the end there is always one.
 
     """
-    progress = progress or Progress()
+    progress = progress if progress is not None and is_first() else Progress()
     threads = threads or default_threads(devices)
     torch.set_num_threads(threads)
     if experiment.fold is not None:
@@ -82,11 +82,14 @@ def fit(
         return Run.open(folder)
 
     objective = Objective(experiment.task, scaling_for(experiment, data))
-    module = _module(experiment, data, objective, start)
+    module = _module(experiment, data, objective)
     keeper = Bookkeeper(
         folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
     )
     notes: list[str] = []
+    if start is not None:
+        fresh = transfer(start, module.network)
+        notes = [f"not taken from the other run, where they have another shape: {', '.join(fresh)}"] if fresh else []
     if state is not None:
         module.restore(state)
         keeper.restore(state)
@@ -156,15 +159,13 @@ def scaling_for(experiment: Experiment, data: GraphData) -> TargetScaling | None
     return TargetScaling.of(torch.from_numpy(data.split("train").y.copy()))
 
 
-def _module(experiment: Experiment, data: GraphData, objective: Objective, start: Network | None) -> TrainingModule:
+def _module(experiment: Experiment, data: GraphData, objective: Objective) -> TrainingModule:
     train, val = data.split("train"), data.split("val")
     for name, part in (("training", train), ("validation", val)):
         if len(part) == 0:
             raise TrainingError(f"{data.name} has no {name} graphs")
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
-    if start is not None:
-        transfer(start, network)
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
 
 

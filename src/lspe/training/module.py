@@ -21,7 +21,10 @@ from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
 from lspe.training.protocol import FastProtocol, PaperProtocol, Training
-from lspe.training.tasks import Objective, Scores
+from lspe.training.tasks import SCORES, Objective, Scores
+
+CHEAP_TO_SCORE = 10_000_000
+"""Outputs of an epoch up to which the training score is computed from them on the way."""
 
 
 class TrainingError(UserError):
@@ -45,7 +48,7 @@ class _SoFar:
     """What the steps of an epoch have added up to."""
 
     sums: Tensor
-    scores: Scores
+    scores: Scores | None
     started: float
 
 
@@ -128,9 +131,10 @@ class TrainingModule(LightningModule):
         torch.manual_seed(int(state[0]))
         self.loader.set_epoch(self.epoch)
         self.network.train()
+        cheap = len(self.loader.graphs) * self.objective.task.outputs <= CHEAP_TO_SCORE
         self.so_far = _SoFar(
             torch.zeros(4, dtype=torch.float64, device=self.device),
-            self.objective.scores().to(self.device),
+            self.objective.scores().to(self.device) if cheap else None,
             time.perf_counter(),
         )
 
@@ -154,19 +158,26 @@ class TrainingModule(LightningModule):
     def _forward(self, batch: Batch) -> Tensor:
         """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
         if batch.num_graphs == 0:
-            self.so_far.scores.update(torch.zeros(0, self.objective.task.outputs, device=self.device), batch.y)
+            self._note(torch.zeros(0, self.objective.task.outputs, device=self.device), batch)
             nothing = next(self.network.parameters()).sum() * 0
             return torch.stack([nothing] * 4)
         result = self.network.run(batch)
-        self.so_far.scores.update(result.output, batch.y)
+        self._note(result.output, batch)
         return loss_sums(result, batch, self.objective, self.positional)
+
+    def _note(self, output: Tensor, batch: Batch) -> None:
+        if self.so_far.scores is not None:
+            self.so_far.scores.update(output, batch.y)
 
     def finish_epoch(self) -> EpochResult:
         """Evaluate, let the learning rate fall where it should, and count the epoch."""
         sums, scores, started = self.so_far.sums, self.so_far.scores, self.so_far.started
         lr = self.lr
         train_seconds = time.perf_counter() - started
-        train = Evaluation(float(mean_loss(sums, sums, self.positional)), scores.compute())
+        undefined: dict[str, float] = {name: float("nan") for name in SCORES[self.objective.task.kind]}
+        train = Evaluation(
+            float(mean_loss(sums, sums, self.positional)), undefined if scores is None else scores.compute()
+        )
         share_statistics(self.network)
         if self.average is not None:
             share_statistics(self.average.network)

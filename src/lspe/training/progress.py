@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from lspe.training.module import EpochResult
+from lspe.training.tasks import format_score
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -66,13 +67,14 @@ class Bar(Progress):
     def begin(self, title: str, metric: str, epoch: int, epochs: int, steps: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Live
+        from rich.table import Column
 
         self.metric, self.epochs, self.steps = metric, epochs, steps
         columns: list[Any] = [
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[text]}"),
+            TextColumn("{task.fields[text]}", table_column=Column()),  # which may wrap
         ]
         self._live = Live(*columns, refresh_per_second=2)
         self._live.start()
@@ -103,9 +105,9 @@ def progress_for_stdout() -> Progress:
 
 def describe(result: EpochResult, metric: str) -> str:
     """An epoch in one line."""
-    score = result.val.scores[metric]
+    score = format_score(metric, result.val.scores[metric])
     return (
-        f"loss {result.train.loss:.4f}  val {metric} {score:.4f}  lr {result.lr:.1e}  "
+        f"loss {result.train.loss:.4f}  val {metric} {score}  lr {result.lr:.1e}  "
         f"{result.graphs_per_second:,.0f} graphs/s  {result.seconds:.1f} s"
     )
 

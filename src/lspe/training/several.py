@@ -13,7 +13,7 @@ from lspe.data.locations import Root
 from lspe.errors import UserError
 from lspe.training.distributed import is_first
 from lspe.training.experiment import CONFIG, Experiment, load_data
-from lspe.training.fitting import fit
+from lspe.training.fitting import Interrupted, fit
 from lspe.training.run import Run, RunError, Which, write_json, write_text
 from lspe.training.summary import SPLITS
 
@@ -52,7 +52,10 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
         folder.mkdir(parents=True, exist_ok=True)
         text = f"# lspe train {CONFIG} repeats these {len(parts)} runs\n{experiment.to_yaml()}"
         write_text(folder / CONFIG, text)
-    runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+    try:
+        runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+    except Interrupted:
+        raise Interrupted(folder) from None
     if is_first():
         write_json(folder / "summary.json", summarize(runs))
     return Run(folder)

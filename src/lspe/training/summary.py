@@ -15,7 +15,7 @@ from lspe.training.environment import hardware, versions
 from lspe.training.module import TrainingModule
 from lspe.training.protocol import Report
 from lspe.training.run import Run
-from lspe.training.tasks import SCORES, Objective
+from lspe.training.tasks import SCORES, Objective, format_score
 
 SPLITS = ("train", "val", "test")
 
@@ -76,16 +76,6 @@ def _score_of_constant(objective: Objective, constant: Tensor, graphs: PackedGra
     scores.sync_on_compute = False
     scores.update(constant.expand(len(y), -1), y)
     return {name: None if value != value else value for name, value in scores.compute().items()}
-
-
-def format_score(metric: str, value: float | Mapping[str, float] | None) -> str:
-    """A score, or mean ± standard deviation, with as many digits as make sense for it; – if it is not defined."""
-    if value is None:
-        return "–"
-    digits = 2 if metric == "accuracy" else 4
-    if isinstance(value, Mapping):
-        return f"{value['mean']:.{digits}f} ± {value['sd']:.{digits}f}"
-    return f"{value:.{digits}f}"
 
 
 def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:

@@ -36,6 +36,16 @@ def goodness(metric: str, value: float) -> float:
     return -value if metric in LOWER_IS_BETTER else value
 
 
+def format_score(metric: str, value: float | Mapping[str, float] | None) -> str:
+    """A score, or mean ± standard deviation, with as many digits as make sense for it; – if it is not defined."""
+    if value is None or value != value:
+        return "–"
+    digits = 2 if metric == "accuracy" else 4
+    if isinstance(value, Mapping):
+        return f"{value['mean']:.{digits}f} ± {value['sd']:.{digits}f}"
+    return f"{value:.{digits}f}"
+
+
 @dataclass(frozen=True)
 class TargetScaling:
     """Mean and standard deviation of each target over the training split."""
@@ -166,20 +176,20 @@ class Scores(Metric):
         self.target.append(y)
 
     def compute(self) -> dict[str, float]:
-        output = dim_zero_cat(self.output).double()
-        target = dim_zero_cat(self.target)
+        output, target = dim_zero_cat(self.output), dim_zero_cat(self.target)
         task = self.objective.task
         if task.kind == "multiclass":
             counts = multiclass_stat_scores(output, target.view(-1), task.outputs, average="micro", validate_args=False)
             right, total = int(counts[0]), int(counts[-1])
             return {"accuracy": 100 * right / total if total else float("nan")}
+        functions = _BINARY
         if task.kind == "regression":
-            output = self.objective.predict(output)
-        functions = _REGRESSION if task.kind == "regression" else _BINARY
-        each = [
-            {name: function(one[known], y[known]) for name, function in functions.items()}
-            for one, y, known in zip(output.T, target.double().T, ~target.isnan().T, strict=True)
-        ]
+            functions = _REGRESSION
+            output = self.objective.predict(output.double())
+        each = []
+        for one, y in zip(output.T, target.T, strict=True):
+            known = ~y.isnan()
+            each.append({name: score(one[known].double(), y[known].double()) for name, score in functions.items()})
         return {name: _mean_of_defined([scores[name] for scores in each]) for name in functions}
 
 
