@@ -38,6 +38,7 @@ def _forward(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
         numbers,
         real,
         added,
+        *_room(e, heads),
         out,
     )
     _check_memory(failed)
@@ -49,6 +50,11 @@ def _sizes(channel: Tensor, real: Tensor | None, added: Tensor | None, graph_sta
     side = next((matrix.size(1) for matrix in (real, added) if matrix is not None), 0)
     width = channel.numel()
     return [graph_start.numel() - 1, heads, width // heads, padded_width(width), side]
+
+
+def _room(e: Tensor, heads: int) -> Tensor:
+    """For two numbers a edge and head."""
+    return e.new_empty(2, e.size(0), padded_width(heads))
 
 
 def _check_memory(failed: int) -> None:
@@ -90,6 +96,7 @@ def _backward(gradient: Tensor, x: Tensor, e: Tensor, *others: Any) -> tuple[Ten
         numbers,
         real,
         added,
+        *_room(e, heads),
         padded_rows(out),
         padded_rows(gradient),
         maps_gradient,

@@ -1,4 +1,5 @@
-/* out = residual + tanh(x). Rows have at least LANES channels; the last vector of a row begins so early that it is whole. */
+/* out = residual + tanh(x). Rows have at least LANES channels; the last vector of a row begins so early that it is
+   whole, too. */
 #include "tasks.h"
 
 struct activation {

@@ -1,8 +1,8 @@
-/* Attention over all pairs of nodes of each graph, and its gradients. A task is one head of one graph.
+/* Attention over all pairs of nodes of each graph, and its gradients.
 
-   A row of `maps` has five parts, each `padded` numbers long: q, k, v, and q and k of the pairs that are not edges. Head h
-   has the channels [h * width, (h + 1) * width) of each. Weights w_ij = f_ij exp(clamp(score)) of the pairs j -> i that are
-   no edges come from a row of products; those of edges are written over it. */
+   A row of `maps` has five parts, each `padded` numbers long: q, k, v, and q and k of the pairs that are not edges.
+   Head h has the channels [h * width, (h + 1) * width) of each. The weight of a pair j -> i is f_ij exp(clamp(score)).
+   Pairs that are not edges have the scores of a dense product; edges, fewer, are a sparse part that is added to it. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -17,11 +17,13 @@ struct factor {
 
 struct attention {
     integer graphs, heads, width, padded, side;
+    integer heads_a_task, heads_row; /* heads_row: heads rounded up to whole vectors */
     const integer *graph_start, *source, *in_start, *in_edge;
     const real *maps, *edges; /* [nodes, PARTS, padded], [edges, padded] */
     const real *channel;      /* [heads * width]: what the shared embedding of added pairs multiplies q by */
     struct factor real_factor, added_factor;
-    real *out; /* [nodes, padded] */
+    real *edge_powers, *edge_inside; /* [edges, heads_row]: exp(clamp(score)), and 1 where the score is within limits */
+    real *out;                       /* [nodes, padded] */
 
     const real *gradient; /* of out */
     real *maps_gradient, *edges_gradient;
@@ -31,39 +33,6 @@ struct attention {
 };
 
 static const real LIMIT = 5, EPSILON = (real)1e-6;
-
-/* One head of one graph. Its keys (of added pairs) and values are laid out so that vectors go over the n sources j, or so
-   that they go over the channels: rows are rounded up to whole vectors and end in zeros. */
-struct head {
-    const struct attention *work;
-    integer graph, first, n, row, wide, channel;
-    real *keys, *values;                         /* [width, row] */
-    real *by_source;                             /* [n, wide]: the values in the forward pass, the keys in the other */
-    real *keys_gradient, *values_gradient;       /* [width, row] */
-    real *powers, *weights, *factors, *inside;   /* [row] for one target: exp(score), w, f, and 1 within the limits */
-    real *edge_powers, *edge_inside, *of_weight; /* [most in-edges of a node], the same, [row] */
-    real *query, *sum;                           /* [width], [wide] */
-};
-
-static inline const real *part(const struct head *head, integer node, integer part)
-{
-    return head->work->maps + ((head->first + node) * PARTS + part) * head->work->padded + head->channel;
-}
-
-static inline real *part_gradient(const struct head *head, integer node, integer part)
-{
-    return head->work->maps_gradient + ((head->first + node) * PARTS + part) * head->work->padded + head->channel;
-}
-
-static inline real sum_of(vector x)
-{
-    real lanes[LANES];
-    store(lanes, x);
-    for (integer half = LANES / 2; half > 0; half /= 2)
-        for (integer lane = 0; lane < half; lane++)
-            lanes[lane] += lanes[lane + half];
-    return lanes[0];
-}
 
 static inline vector clamped(vector score)
 {
@@ -76,248 +45,336 @@ static inline vector within_limits(vector score)
     return where((score >= -LIMIT) & (score <= LIMIT), all(1), all(0));
 }
 
-static inline const real *factor_row(const struct head *head, const struct factor *factor, integer target)
+static inline real sum_of(vector x)
 {
-    const integer side = head->work->side;
-    return factor->matrix ? factor->matrix + (head->graph * side + target) * side : NULL;
+    real lanes[LANES];
+    store(lanes, x);
+    for (integer half = LANES / 2; half > 0; half /= 2)
+        for (integer lane = 0; lane < half; lane++)
+            lanes[lane] += lanes[lane + half];
+    return lanes[0];
 }
 
-static void read_columns(const struct head *head, integer which, real *columns)
+static inline integer whole_vectors(integer count) { return (count + LANES - 1) / LANES * LANES; }
+static inline real score_rate(const struct attention *work) { return 1 / (real)sqrt((double)work->width); }
+
+static inline const real *part(const struct attention *work, integer node, integer which)
 {
-    for (integer c = 0; c < head->work->width; c++) {
-        for (integer j = 0; j < head->n; j++)
-            columns[c * head->row + j] = part(head, j, which)[c];
-        memset(columns + c * head->row + head->n, 0, (size_t)(head->row - head->n) * sizeof(real));
-    }
+    return work->maps + (node * PARTS + which) * work->padded;
 }
 
-static void read_rows(const struct head *head, integer which)
+static inline real *part_gradient(const struct attention *work, integer node, integer which)
 {
-    const integer width = head->work->width;
-    for (integer j = 0; j < head->n; j++) {
-        memcpy(head->by_source + j * head->wide, part(head, j, which), (size_t)width * sizeof(real));
-        memset(head->by_source + j * head->wide + width, 0, (size_t)(head->wide - width) * sizeof(real));
-    }
+    return work->maps_gradient + (node * PARTS + which) * work->padded;
 }
 
-static inline integer source_of(const struct head *head, integer slot)
+static inline real factor_of(const struct attention *work, const struct factor *factor, integer graph, integer target,
+                             integer source)
 {
-    return head->work->source[head->work->in_edge[slot]] - head->first;
+    return factor->matrix ? factor->matrix[(graph * work->side + target) * work->side + source] : factor->number;
 }
 
-/* powers, factors and weights of all pairs that lead to a target, edges left at zero. */
-static void weigh_added_pairs(const struct head *head, integer target)
+/* The edges that lead to some nodes: all heads at once. */
+static void edges_task(void *argument, integer number)
 {
-    const struct attention *work = head->work;
-    const real rate = 1 / (real)sqrt((double)work->width);
-    const real *query = part(head, target, Q_ADDED), *given = factor_row(head, &work->added_factor, target);
-    for (integer c = 0; c < work->width; c++)
-        head->query[c] = query[c] * work->channel[head->channel + c] * rate;
-    for (integer j = 0; j < head->n; j++)
-        head->factors[j] = given ? given[j] : work->added_factor.number;
-    for (integer j = 0; j < head->row; j += LANES) {
-        vector score = {0};
-        for (integer c = 0; c < work->width; c++)
-            score += head->query[c] * load(head->keys + c * head->row + j);
-        store(head->powers + j, exponential(clamped(score)));
-        store(head->inside + j, within_limits(score));
-    }
-    memset(head->powers + head->n, 0, (size_t)(head->row - head->n) * sizeof(real));
-    head->powers[target] = 0;
-    for (integer slot = work->in_start[head->first + target]; slot < work->in_start[head->first + target + 1]; slot++)
-        head->powers[source_of(head, slot)] = 0;
-    for (integer j = 0; j < head->row; j += LANES)
-        store(head->weights + j, load(head->powers + j) * load(head->factors + j));
-}
-
-/* Scores of the edges that lead to a target: their powers, and their weights added to the others. */
-static void weigh_edges(const struct head *head, integer target)
-{
-    const struct attention *work = head->work;
-    const real rate = 1 / (real)sqrt((double)work->width);
-    const real *query = part(head, target, Q), *given = factor_row(head, &work->real_factor, target);
-    const integer begin = work->in_start[head->first + target], end = work->in_start[head->first + target + 1];
-    for (integer slot = begin; slot < end; slot += LANES) {
-        const integer count = end - slot < LANES ? end - slot : LANES;
-        vector score = {0};
-        for (integer lane = 0; lane < count; lane++) {
-            const real *key = part(head, source_of(head, slot + lane), K);
-            const real *edge = work->edges + work->in_edge[slot + lane] * work->padded + head->channel;
-            real sum = 0;
-            for (integer c = 0; c < work->width; c++)
-                sum += query[c] * key[c] * edge[c];
-            score[lane] = sum * rate;
-        }
-        const vector power = exponential(clamped(score)), inside = within_limits(score);
-        for (integer lane = 0; lane < count; lane++) {
-            const integer j = source_of(head, slot + lane);
-            head->edge_powers[slot - begin + lane] = power[lane];
-            head->edge_inside[slot - begin + lane] = inside[lane];
-            head->weights[j] += power[lane] * (given ? given[j] : work->real_factor.number);
-        }
-    }
-}
-
-static real total_weight(const struct head *head)
-{
-    vector total = {0};
-    for (integer j = 0; j < head->row; j += LANES)
-        total += load(head->weights + j);
-    return sum_of(total) + EPSILON;
-}
-
-/* sum = sum_j weight_j row_j over the rows laid out by source. */
-static void sum_over_sources(const struct head *head, const real *weights)
-{
-    for (integer c = 0; c < head->wide; c += LANES) {
-        vector sum = {0};
-        for (integer j = 0; j < head->n; j++)
-            sum += weights[j] * load(head->by_source + j * head->wide + c);
-        store(head->sum + c, sum);
-    }
-}
-
-static void attend(const struct head *head)
-{
-    const struct attention *work = head->work;
-    read_columns(head, K_ADDED, head->keys);
-    read_rows(head, V);
-    for (integer target = 0; target < head->n; target++) {
-        weigh_added_pairs(head, target);
-        weigh_edges(head, target);
-        sum_over_sources(head, head->weights);
-        const real share = 1 / total_weight(head);
-        real *out = work->out + (head->first + target) * work->padded + head->channel;
-        for (integer c = 0; c < work->width; c++)
-            out[c] = head->sum[c] * share;
-    }
-}
-
-/* Gradients of the scores of a target's edges, given those of its weights. Returns that of the real factor. */
-static real edges_backward(const struct head *head, integer target)
-{
-    const struct attention *work = head->work;
-    const real rate = 1 / (real)sqrt((double)work->width);
-    const real *given = factor_row(head, &work->real_factor, target), *query = part(head, target, Q);
-    const integer begin = work->in_start[head->first + target], end = work->in_start[head->first + target + 1];
-    real *query_gradient = part_gradient(head, target, Q), of_factor = 0;
-    for (integer slot = begin; slot < end; slot++) {
-        const integer j = source_of(head, slot), edge = work->in_edge[slot] * work->padded + head->channel;
-        const real of_power = head->of_weight[j] * head->edge_powers[slot - begin];
-        const real factor = given ? given[j] : work->real_factor.number;
-        const real of_score = of_power * factor * head->edge_inside[slot - begin] * rate;
-        const real *key = part(head, j, K), *map = work->edges + edge;
-        real *key_gradient = part_gradient(head, j, K), *map_gradient = work->edges_gradient + edge;
-        for (integer c = 0; c < work->width; c++) {
-            query_gradient[c] += of_score * key[c] * map[c];
-            key_gradient[c] += of_score * query[c] * map[c];
-            map_gradient[c] = of_score * query[c] * key[c];
-        }
-        of_factor += of_power;
-    }
-    return of_factor;
-}
-
-/* Gradients of the scores of the added pairs of a target. Returns that of the added factor. */
-static real added_pairs_backward(const struct head *head, integer target, real *channel_gradient)
-{
-    const struct attention *work = head->work;
-    const real rate = 1 / (real)sqrt((double)work->width);
-    vector of_factor = {0};
-    for (integer j = 0; j < head->row; j += LANES) {
-        const vector of_power = load(head->of_weight + j) * load(head->powers + j);
-        of_factor += of_power;
-        store(head->powers + j, of_power * load(head->factors + j) * load(head->inside + j)); /* now of the score */
-    }
-    sum_over_sources(head, head->powers);
-    const real *query = part(head, target, Q_ADDED);
-    real *query_gradient = part_gradient(head, target, Q_ADDED);
-    for (integer c = 0; c < work->width; c++) {
-        const real gradient = head->sum[c] * rate;
-        query_gradient[c] = gradient * work->channel[head->channel + c];
-        channel_gradient[c] += gradient * query[c];
-        real *keys_gradient = head->keys_gradient + c * head->row;
-        for (integer j = 0; j < head->row; j += LANES)
-            store(keys_gradient + j, load(keys_gradient + j) + load(head->powers + j) * head->query[c]);
-    }
-    return sum_of(of_factor);
-}
-
-static void attend_backward(const struct head *head)
-{
-    const struct attention *work = head->work;
-    const integer width = work->width, row = head->row;
-    real *channel_gradient = work->channel_gradient + head->graph * work->heads * width + head->channel;
-    real *factor_gradient = work->factor_gradient + (head->graph * work->heads + head->channel / width) * 2;
-    read_columns(head, K_ADDED, head->keys);
-    read_rows(head, K_ADDED);
-    read_columns(head, V, head->values);
-    memset(head->keys_gradient, 0, (size_t)(width * row) * sizeof(real));
-    memset(head->values_gradient, 0, (size_t)(width * row) * sizeof(real));
-    memset(channel_gradient, 0, (size_t)width * sizeof(real));
-    for (integer node = 0; node < head->n; node++) {
-        memset(part_gradient(head, node, Q), 0, (size_t)width * sizeof(real));
-        memset(part_gradient(head, node, K), 0, (size_t)width * sizeof(real));
-    }
-    factor_gradient[0] = factor_gradient[1] = 0;
-    for (integer target = 0; target < head->n; target++) {
-        const integer at = (head->first + target) * work->padded + head->channel;
-        const real *gradient = work->gradient + at, *out = work->out + at;
-        weigh_added_pairs(head, target);
-        weigh_edges(head, target);
-        const real share = 1 / total_weight(head);
-        real of_total = 0;
-        for (integer c = 0; c < width; c++)
-            of_total -= gradient[c] * out[c];
-        for (integer j = 0; j < row; j += LANES) {
-            vector of_weight = all(of_total);
-            const vector weight = load(head->weights + j) * share;
-            for (integer c = 0; c < width; c++) {
-                real *values_gradient = head->values_gradient + c * row + j;
-                of_weight += gradient[c] * load(head->values + c * row + j);
-                store(values_gradient, load(values_gradient) + gradient[c] * weight);
+    const struct attention *work = argument;
+    const real rate = score_rate(work);
+    real scores[work->heads_row];
+    memset(scores, 0, sizeof scores);
+    const integer nodes = work->graph_start[work->graphs];
+    for (integer node = begin_of(number); node < end_of(number, nodes); node++) {
+        const real *restrict query = part(work, node, Q);
+        for (integer slot = work->in_start[node]; slot < work->in_start[node + 1]; slot++) {
+            const integer edge = work->in_edge[slot];
+            const real *restrict key = part(work, work->source[edge], K);
+            const real *restrict map = work->edges + edge * work->padded;
+            for (integer head = 0; head < work->heads; head++) {
+                real sum = 0;
+                for (integer c = head * work->width; c < (head + 1) * work->width; c++)
+                    sum += query[c] * key[c] * map[c];
+                scores[head] = sum * rate;
             }
-            store(head->of_weight + j, of_weight * share);
+            for (integer head = 0; head < work->heads_row; head += LANES) {
+                const vector score = load(scores + head);
+                store(work->edge_powers + edge * work->heads_row + head, exponential(clamped(score)));
+                store(work->edge_inside + edge * work->heads_row + head, within_limits(score));
+            }
         }
-        factor_gradient[0] += edges_backward(head, target);
-        factor_gradient[1] += added_pairs_backward(head, target, channel_gradient);
     }
-    for (integer node = 0; node < head->n; node++)
-        for (integer c = 0; c < width; c++) {
-            part_gradient(head, node, K_ADDED)[c] = head->keys_gradient[c * row + node];
-            part_gradient(head, node, V)[c] = head->values_gradient[c * row + node];
+}
+
+/* Some heads of one graph of n nodes. Keys (of added pairs) and values of a head are laid out so that vectors go over
+   the n sources, [width, row], and so that they go over its channels, [n, wide]; both end in zeros. */
+struct heads {
+    const struct attention *work;
+    integer graph, first, n, row, wide;
+    real *added, *factors;                        /* [row], of one target: 1 for added pairs; their factors; else 0 */
+    real *powers, *weights, *inside, *of_weights; /* [row], of one target and head */
+    real *query, *gradient, *sum;                 /* [wide], of one target and head */
+    real *keys, *values, *key_rows, *value_rows, *key_gradients, *value_gradients; /* of one head after the other */
+};
+
+static void read_columns(const struct heads *own, integer which, integer channel, real *columns)
+{
+    for (integer c = 0; c < own->work->width; c++) {
+        for (integer j = 0; j < own->n; j++)
+            columns[c * own->row + j] = part(own->work, own->first + j, which)[channel + c];
+        memset(columns + c * own->row + own->n, 0, (size_t)(own->row - own->n) * sizeof(real));
+    }
+}
+
+static void read_row(const struct heads *own, const real *from, real *row)
+{
+    memcpy(row, from, (size_t)own->work->width * sizeof(real));
+    memset(row + own->work->width, 0, (size_t)(own->wide - own->work->width) * sizeof(real));
+}
+
+static void read_rows(const struct heads *own, integer which, integer channel, real *rows)
+{
+    for (integer j = 0; j < own->n; j++)
+        read_row(own, part(own->work, own->first + j, which) + channel, rows + j * own->wide);
+}
+
+/* Edges that lead to a target, as slots. */
+static inline integer edges_begin(const struct heads *own, integer target)
+{
+    return own->work->in_start[own->first + target];
+}
+static inline integer edges_end(const struct heads *own, integer target) { return edges_begin(own, target + 1); }
+static inline integer source_of(const struct heads *own, integer slot)
+{
+    return own->work->source[own->work->in_edge[slot]] - own->first;
+}
+
+static void read_factors(const struct heads *own, integer target)
+{
+    for (integer j = 0; j < own->n; j++)
+        own->added[j] = 1;
+    own->added[target] = 0;
+    for (integer slot = edges_begin(own, target); slot < edges_end(own, target); slot++)
+        own->added[source_of(own, slot)] = 0;
+    for (integer j = 0; j < own->n; j++)
+        own->factors[j] = own->added[j] * factor_of(own->work, &own->work->added_factor, own->graph, target, j);
+}
+
+/* Scores of a target and all sources. Returns the sum of the weights, those of the edges with them. */
+static real weigh(const struct heads *own, integer target, integer head, const real *keys)
+{
+    const struct attention *work = own->work;
+    const real rate = score_rate(work), *query = part(work, own->first + target, Q_ADDED) + head * work->width;
+    for (integer c = 0; c < work->width; c++)
+        own->query[c] = query[c] * work->channel[head * work->width + c] * rate;
+    vector total = {0};
+    for (integer j = 0; j < own->row; j += LANES) {
+        vector score = {0};
+        for (integer c = 0; c < work->width; c++)
+            score += own->query[c] * load(keys + c * own->row + j);
+        const vector power = exponential(clamped(score)), weight = power * load(own->factors + j);
+        store(own->powers + j, power);
+        store(own->weights + j, weight);
+        store(own->inside + j, within_limits(score));
+        total += weight;
+    }
+    real sum = sum_of(total) + EPSILON;
+    for (integer slot = edges_begin(own, target); slot < edges_end(own, target); slot++)
+        sum += work->edge_powers[work->in_edge[slot] * work->heads_row + head]
+               * factor_of(work, &work->real_factor, own->graph, target, source_of(own, slot));
+    return sum;
+}
+
+static void attend(const struct heads *own, integer target, integer head)
+{
+    const struct attention *work = own->work;
+    const integer offset = head % work->heads_a_task;
+    const real *rows = own->value_rows + offset * own->n * own->wide;
+    const real share = 1 / weigh(own, target, head, own->keys + offset * work->width * own->row);
+    for (integer c = 0; c < own->wide; c += LANES) {
+        vector sum = {0};
+        for (integer j = 0; j < own->n; j++)
+            sum += own->weights[j] * load(rows + j * own->wide + c);
+        for (integer slot = edges_begin(own, target); slot < edges_end(own, target); slot++) {
+            const integer j = source_of(own, slot);
+            sum += work->edge_powers[work->in_edge[slot] * work->heads_row + head]
+                   * factor_of(work, &work->real_factor, own->graph, target, j) * load(rows + j * own->wide + c);
+        }
+        store(own->sum + c, sum * share);
+    }
+    memcpy(work->out + (own->first + target) * work->padded + head * work->width, own->sum,
+           (size_t)work->width * sizeof(real));
+}
+
+/* dL/dw_ij = (v_j - out_i) . dL/dout_i / total. */
+static void attend_backward(const struct heads *own, integer target, integer head, real *channel_gradient,
+                            real *factor_gradient)
+{
+    const struct attention *work = own->work;
+    const integer width = work->width, row = own->row, wide = own->wide, offset = head % work->heads_a_task;
+    const integer at = (own->first + target) * work->padded + head * width;
+    const real *values = own->values + offset * width * row, *key_rows = own->key_rows + offset * own->n * wide;
+    real *key_gradients = own->key_gradients + offset * own->n * wide;
+    real *value_gradients = own->value_gradients + offset * own->n * wide;
+    const real share = 1 / weigh(own, target, head, own->keys + offset * width * row);
+    read_row(own, work->gradient + at, own->gradient);
+    real of_total = 0;
+    for (integer c = 0; c < width; c++)
+        of_total -= own->gradient[c] * work->out[at + c];
+
+    vector of_factor = {0};
+    for (integer j = 0; j < row; j += LANES) {
+        vector of_weight = all(of_total);
+        for (integer c = 0; c < width; c++)
+            of_weight += own->gradient[c] * load(values + c * row + j);
+        of_weight *= share;
+        store(own->of_weights + j, of_weight);
+        const vector weight = load(own->weights + j);
+        of_factor += of_weight * load(own->powers + j) * load(own->added + j);
+        store(own->weights + j, weight * share);                          /* now the share of the total */
+        store(own->inside + j, of_weight * weight * load(own->inside + j)); /* now the gradient of the score */
+    }
+    factor_gradient[1] += sum_of(of_factor);
+
+    for (integer c = 0; c < wide; c += LANES) {
+        const vector gradient = load(own->gradient + c), query = load(own->query + c);
+        vector sum = {0};
+        for (integer j = 0; j < own->n; j++) {
+            real *key_gradient = key_gradients + j * wide + c, *value_gradient = value_gradients + j * wide + c;
+            sum += own->inside[j] * load(key_rows + j * wide + c);
+            store(key_gradient, load(key_gradient) + own->inside[j] * query);
+            store(value_gradient, load(value_gradient) + own->weights[j] * gradient);
+        }
+        store(own->sum + c, sum * score_rate(work));
+    }
+    const real *query = part(work, own->first + target, Q_ADDED) + head * width;
+    real *query_gradient = part_gradient(work, own->first + target, Q_ADDED) + head * width;
+    for (integer c = 0; c < width; c++) {
+        query_gradient[c] = own->sum[c] * work->channel[head * width + c];
+        channel_gradient[c] += own->sum[c] * query[c];
+    }
+
+    for (integer slot = edges_begin(own, target); slot < edges_end(own, target); slot++) {
+        const integer j = source_of(own, slot), edge = work->in_edge[slot] * work->heads_row + head;
+        const real factor = factor_of(work, &work->real_factor, own->graph, target, j);
+        const real of_power = own->of_weights[j] * work->edge_powers[edge];
+        factor_gradient[0] += of_power;
+        for (integer c = 0; c < wide; c += LANES) {
+            real *value_gradient = value_gradients + j * wide + c;
+            store(value_gradient,
+                  load(value_gradient) + work->edge_powers[edge] * factor * share * load(own->gradient + c));
+        }
+        work->edge_inside[edge] *= of_power * factor; /* now gradient of the score */
+    }
+}
+
+/* From the gradients of the edges' scores to those of what they were made of. */
+static void edges_backward(const struct heads *own, integer first_head, integer end_head)
+{
+    const struct attention *work = own->work;
+    const real rate = score_rate(work);
+    for (integer node = own->first; node < own->first + own->n; node++)
+        for (integer slot = work->in_start[node]; slot < work->in_start[node + 1]; slot++) {
+            const integer edge = work->in_edge[slot], from = work->source[edge];
+            const real *query = part(work, node, Q), *key = part(work, from, K);
+            const real *map = work->edges + edge * work->padded;
+            real *restrict query_gradient = part_gradient(work, node, Q);
+            real *restrict key_gradient = part_gradient(work, from, K);
+            real *restrict map_gradient = work->edges_gradient + edge * work->padded;
+            for (integer head = first_head; head < end_head; head++) {
+                const real of_score = work->edge_inside[edge * work->heads_row + head] * rate;
+                for (integer c = head * work->width; c < (head + 1) * work->width; c++) {
+                    query_gradient[c] += of_score * key[c] * map[c];
+                    key_gradient[c] += of_score * query[c] * map[c];
+                    map_gradient[c] = of_score * query[c] * key[c];
+                }
+            }
         }
 }
 
-static void head_task(struct attention *work, integer number, void (*of_head)(const struct head *))
+static void forward_heads(const struct heads *own, integer first_head, integer end_head)
 {
-    const integer graph = number / work->heads, first = work->graph_start[graph];
-    const integer n = work->graph_start[graph + 1] - first, row = (n + LANES - 1) / LANES * LANES;
-    integer most = 0;
-    for (integer node = first; node < first + n; node++) {
-        const integer degree = work->in_start[node + 1] - work->in_start[node];
-        most = degree > most ? degree : most;
+    for (integer head = first_head; head < end_head; head++) {
+        const integer offset = head - first_head, channel = head * own->work->width;
+        read_columns(own, K_ADDED, channel, own->keys + offset * own->work->width * own->row);
+        read_rows(own, V, channel, own->value_rows + offset * own->n * own->wide);
     }
-    const integer wide = (work->width + LANES - 1) / LANES * LANES, columns = work->width * row;
-    real *room = malloc((size_t)(4 * columns + n * wide + 5 * row + 2 * most + work->width + wide) * sizeof(real));
+    for (integer target = 0; target < own->n; target++) {
+        read_factors(own, target);
+        for (integer head = first_head; head < end_head; head++)
+            attend(own, target, head);
+    }
+}
+
+static void backward_heads(const struct heads *own, integer first_head, integer end_head)
+{
+    const struct attention *work = own->work;
+    const integer width = work->width, count = end_head - first_head;
+    real *of_channels = work->channel_gradient + own->graph * work->heads * width;
+    real *of_factors = work->factor_gradient + own->graph * work->heads * 2;
+    for (integer head = first_head; head < end_head; head++) {
+        const integer offset = head - first_head, channel = head * width;
+        read_columns(own, K_ADDED, channel, own->keys + offset * width * own->row);
+        read_columns(own, V, channel, own->values + offset * width * own->row);
+        read_rows(own, K_ADDED, channel, own->key_rows + offset * own->n * own->wide);
+    }
+    memset(own->key_gradients, 0, (size_t)(count * own->n * own->wide) * sizeof(real));
+    memset(own->value_gradients, 0, (size_t)(count * own->n * own->wide) * sizeof(real));
+    memset(of_channels + first_head * width, 0, (size_t)(count * width) * sizeof(real));
+    memset(of_factors + first_head * 2, 0, (size_t)(count * 2) * sizeof(real));
+    for (integer target = 0; target < own->n; target++) {
+        read_factors(own, target);
+        for (integer head = first_head; head < end_head; head++)
+            attend_backward(own, target, head, of_channels + head * width, of_factors + head * 2);
+    }
+    for (integer node = 0; node < own->n; node++) {
+        const size_t bytes = (size_t)(count * width) * sizeof(real);
+        memset(part_gradient(work, own->first + node, Q) + first_head * width, 0, bytes);
+        memset(part_gradient(work, own->first + node, K) + first_head * width, 0, bytes);
+        for (integer head = first_head; head < end_head; head++) {
+            const integer at = ((head - first_head) * own->n + node) * own->wide;
+            memcpy(part_gradient(work, own->first + node, K_ADDED) + head * width, own->key_gradients + at,
+                   (size_t)width * sizeof(real));
+            memcpy(part_gradient(work, own->first + node, V) + head * width, own->value_gradients + at,
+                   (size_t)width * sizeof(real));
+        }
+    }
+    edges_backward(own, first_head, end_head);
+}
+
+static void heads_task(struct attention *work, integer number, void (*run)(const struct heads *, integer, integer))
+{
+    const integer tasks_a_graph = work->heads / work->heads_a_task;
+    const integer graph = number / tasks_a_graph, first_head = number % tasks_a_graph * work->heads_a_task;
+    const integer first = work->graph_start[graph], n = work->graph_start[graph + 1] - first;
+    const integer row = whole_vectors(n), wide = whole_vectors(work->width);
+    const integer columns = work->heads_a_task * work->width * row, rows = work->heads_a_task * n * wide;
+    real *room = malloc((size_t)(6 * row + 3 * wide + 2 * columns + 4 * rows) * sizeof(real));
     if (room == NULL) {
         work->failed = 1;
         return;
     }
-    real *by_source = room + 4 * columns, *lines = by_source + n * wide, *rest = lines + 5 * row;
-    struct head head = {.work = work, .graph = graph, .first = first, .n = n, .row = row, .wide = wide,
-                        .channel = number % work->heads * work->width, .keys = room, .values = room + columns,
-                        .keys_gradient = room + 2 * columns, .values_gradient = room + 3 * columns,
-                        .by_source = by_source, .powers = lines, .weights = lines + row, .factors = lines + 2 * row,
-                        .inside = lines + 3 * row, .of_weight = lines + 4 * row, .edge_powers = rest,
-                        .edge_inside = rest + most, .query = rest + 2 * most, .sum = rest + 2 * most + work->width};
-    memset(head.factors, 0, (size_t)row * sizeof(real));
-    of_head(&head);
+    memset(room, 0, (size_t)(6 * row + 3 * wide) * sizeof(real));
+    real *lines = room + 6 * row, *large = lines + 3 * wide, *by_source = large + 2 * columns;
+    const struct heads own = {.work = work, .graph = graph, .first = first, .n = n, .row = row, .wide = wide,
+                              .added = room, .factors = room + row, .powers = room + 2 * row,
+                              .weights = room + 3 * row, .inside = room + 4 * row, .of_weights = room + 5 * row,
+                              .query = lines, .gradient = lines + wide, .sum = lines + 2 * wide, .keys = large,
+                              .values = large + columns, .key_rows = by_source, .value_rows = by_source + rows,
+                              .key_gradients = by_source + 2 * rows, .value_gradients = by_source + 3 * rows};
+    run(&own, first_head, first_head + work->heads_a_task);
     free(room);
 }
 
-static void forward_task(void *work, integer number) { head_task(work, number, attend); }
-static void backward_task(void *work, integer number) { head_task(work, number, attend_backward); }
+static void forward_task(void *work, integer number) { heads_task(work, number, forward_heads); }
+static void backward_task(void *work, integer number) { heads_task(work, number, backward_heads); }
+
+/* Tasks are whole graphs where there are enough of them, else single heads. Returns 0, or 1 where memory ran out. */
+static integer run(struct attention *work, integer threads, task of_heads)
+{
+    work->heads_row = whole_vectors(work->heads);
+    work->heads_a_task = work->graphs < 8 * threads ? 1 : work->heads;
+    run_tasks(threads, tasks_of(work->graph_start[work->graphs]), edges_task, work);
+    run_tasks(threads, work->graphs * (work->heads / work->heads_a_task), of_heads, work);
+    return work->failed;
+}
 
 /* -1, or the first edge that joins two graphs. */
 integer edge_across_graphs(integer graphs, const integer *graph_start, const integer *source, const integer *in_start,
@@ -333,35 +390,35 @@ integer edge_across_graphs(integer graphs, const integer *graph_start, const int
     return -1;
 }
 
-/* `factors`: of edges and of added pairs, used where the matrix is null. Returns 0, or 1 where memory ran out. */
+/* `factors`: of edges and of added pairs, used where the matrix is null. `powers`, `inside`: room for a number for each
+   edge and head, heads rounded up to whole vectors. */
 integer attention_forward(integer threads, integer graphs, integer heads, integer width, integer padded, integer side,
                           const integer *graph_start, const integer *source, const integer *in_start,
                           const integer *in_edge, const real *maps, const real *edges, const real *channel,
-                          const real *factors, const real *real_matrix, const real *added_matrix, real *out)
+                          const real *factors, const real *real_matrix, const real *added_matrix, real *powers,
+                          real *inside, real *out)
 {
     struct attention work = {.graphs = graphs, .heads = heads, .width = width, .padded = padded, .side = side,
                              .graph_start = graph_start, .source = source, .in_start = in_start, .in_edge = in_edge,
                              .maps = maps, .edges = edges, .channel = channel,
                              .real_factor = {factors[0], real_matrix}, .added_factor = {factors[1], added_matrix},
-                             .out = out};
-    run_tasks(threads, graphs * heads, forward_task, &work);
-    return work.failed;
+                             .edge_powers = powers, .edge_inside = inside, .out = out};
+    return run(&work, threads, forward_task);
 }
 
 integer attention_backward(integer threads, integer graphs, integer heads, integer width, integer padded,
                            integer side, const integer *graph_start, const integer *source, const integer *in_start,
                            const integer *in_edge, const real *maps, const real *edges, const real *channel,
-                           const real *factors, const real *real_matrix, const real *added_matrix, const real *out,
-                           const real *gradient, real *maps_gradient, real *edges_gradient, real *channel_gradient,
-                           real *factor_gradient)
+                           const real *factors, const real *real_matrix, const real *added_matrix, real *powers,
+                           real *inside, const real *out, const real *gradient, real *maps_gradient,
+                           real *edges_gradient, real *channel_gradient, real *factor_gradient)
 {
     struct attention work = {.graphs = graphs, .heads = heads, .width = width, .padded = padded, .side = side,
                              .graph_start = graph_start, .source = source, .in_start = in_start, .in_edge = in_edge,
                              .maps = maps, .edges = edges, .channel = channel,
                              .real_factor = {factors[0], real_matrix}, .added_factor = {factors[1], added_matrix},
-                             .out = (real *)out, .gradient = gradient, .maps_gradient = maps_gradient,
-                             .edges_gradient = edges_gradient, .channel_gradient = channel_gradient,
-                             .factor_gradient = factor_gradient};
-    run_tasks(threads, graphs * heads, backward_task, &work);
-    return work.failed;
+                             .edge_powers = powers, .edge_inside = inside, .out = (real *)out, .gradient = gradient,
+                             .maps_gradient = maps_gradient, .edges_gradient = edges_gradient,
+                             .channel_gradient = channel_gradient, .factor_gradient = factor_gradient};
+    return run(&work, threads, backward_task);
 }

@@ -74,8 +74,9 @@ static void sum_task(void *argument, integer number)
         }
         for (int stream = 0; stream < work->streams; stream++) {
             real *out = work->out[stream] + node * padded;
+            const real *self = own + (SELF + 2 * stream) * padded;
             for (integer c = 0; c < padded; c += LANES)
-                store(out + c, load(own + (SELF + 2 * stream) * padded + c) + load(out + c) / (load(total + c) + EPSILON));
+                store(out + c, load(self + c) + load(out + c) / (load(total + c) + EPSILON));
         }
     }
 }

@@ -1,8 +1,8 @@
 /* PNA's aggregates of the messages m_ij = a_i + b_j + c_ij over the in-edges of each node, and their gradients.
 
-   Rows of channels are `padded` numbers long, a multiple of LANES; the first towers * width are those of the towers, one
-   after the other. A row of `node` has three parts: a, b, and what a node adds to its own update. Aggregates stand tower
-   by tower, [towers, nodes, row]: in each row the aggregates of the tower one after the other, then zeros. */
+   Rows of channels are `padded` numbers long, a multiple of LANES; the first towers * width are those of the towers,
+   one after the other. A row of `node` has three parts: a, b, and what a node adds to its own update. Aggregates stand
+   tower by tower, [towers, nodes, row]: in each row the aggregates of the tower one after the other, then zeros. */
 #include "tasks.h"
 
 enum { MEAN, SUM, MAX, MIN, STD, KINDS };
@@ -187,7 +187,7 @@ void principal_backward(integer threads, integer nodes, integer padded, integer 
     run_tasks(threads, tasks_of(nodes), source_task, &work);
 }
 
-/* The update: what a node adds itself, and the maps of its aggregates, each times a number that depends on its degree. */
+/* The update: what a node adds itself, and the maps of its aggregates, each times a number of its own. */
 struct update {
     integer nodes, padded, towers, width, row, scalers;
     const real *scale; /* [nodes, scalers] */

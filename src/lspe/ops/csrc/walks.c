@@ -1,6 +1,6 @@
 /* Return probabilities of random walks on small graphs: the diagonals of M, ..., M^k, computed in double.
 
-   Only the powers up to ceil(k / 2) are formed, each as a sparse M times the dense power before it, one after the other:
+   Only the powers up to ceil(k / 2) are formed, each as a sparse M times the dense power before it:
    (M^(a+b))_ii = sum_j (M^a)_ij (M^b)_ji. What is computed for a graph depends on nothing else in the batch. */
 #include "tasks.h"
 
