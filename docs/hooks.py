@@ -8,6 +8,9 @@ from typing import Any
 import griffe
 from latex2mathml.converter import convert
 
+BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
+INLINE = re.compile(r'<span class="arithmatex">\s*\\\((.*?)\\\)\s*</span>', re.DOTALL)
+
 
 def on_page_content(content: str, **_: Any) -> str:
     r"""Turn what arithmatex marked, \(...\) and \[...\], into MathML."""

@@ -25,7 +25,7 @@ _HOME = {
     "LSPEClassifier": "lspe.estimators",
 }
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "__version__",
     *_HOME,
 ]
