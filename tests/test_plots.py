@@ -16,14 +16,13 @@ from tests.graphs import random_graphs
 from tests.members import save as save_run
 
 from lspe.data import GraphData, load
-from lspe.encodings import random_walk_encoding, uniqueness
+from lspe.encodings import kinds_by_column, random_walk_encoding, uniqueness
 from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots import FIGURES, draw
 from lspe.plots.distinct import count_distinct, distinct_encodings
 from lspe.plots.drawing import draw_graph
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.kinds import kinds_by_column
 from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
 from lspe.plots.scores import read_k_study, score_against_k, training_curves
 from lspe.plots.sketch import Sketch, sketch_graph, sketch_smiles
@@ -100,7 +99,7 @@ def test_drawn_molecules_are_the_molecules_of_the_table(zinc: GraphData) -> None
 def test_kinds_agree_with_uniqueness_and_only_split(data: Any) -> None:
     k = 5
     encoding = random_walk_encoding(data.edge_index, data.num_nodes, k)
-    kinds = kinds_by_column(encoding)
+    kinds = kinds_by_column(encoding).numpy()
     for column in range(k):
         assert len(set(kinds[column])) == int(kinds[column].max()) + 1
         assert int(kinds[column].max()) + 1 == int(uniqueness(encoding[:, : column + 1]))

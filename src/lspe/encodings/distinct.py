@@ -1,5 +1,7 @@
 """How many nodes of a graph an encoding tells apart."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -28,12 +30,33 @@ def uniqueness(encoding: Tensor, batch: Tensor | None = None, *, digits: int = 6
     else:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
 
-    kind = batch.long()
-    for column in encoding.double().unbind(1):
-        kind = _split_by_value(kind, column, gap=10.0**-digits)
+    *_, kind = _kinds(batch.long(), encoding, digits)
     graph_of_kind = torch.zeros(int(kind.max()) + 1 if kind.numel() else 0, dtype=torch.long, device=kind.device)
     graph_of_kind[kind] = batch.long()
     return torch.bincount(graph_of_kind, minlength=num_graphs)
+
+
+@torch.no_grad()
+def kinds_by_column(encoding: Tensor, *, digits: int = 6) -> Tensor:
+    r"""The kind of each node after 1, 2, … k columns of the encoding: nodes of one kind agree in all of them.
+
+    Two values are the same where :func:`uniqueness` says so. Kinds are numbered from 0 in the order of their
+    encodings, so a kind that splits becomes neighbouring ones.
+
+    Shapes:
+        - **encoding:** :math:`[N, k]`
+        - **output:** :math:`[k, N]`
+    """
+    _, *kinds = _kinds(torch.zeros(encoding.size(0), dtype=torch.long, device=encoding.device), encoding, digits)
+    return torch.stack(kinds)
+
+
+def _kinds(kind: Tensor, encoding: Tensor, digits: int) -> Iterator[Tensor]:
+    """The kind of each node to begin with, then after each column."""
+    yield kind
+    for column in encoding.double().unbind(1):
+        kind = _split_by_value(kind, column, gap=10.0**-digits)
+        yield kind
 
 
 def _split_by_value(kind: Tensor, value: Tensor, gap: float) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lspe.data.smiles import parse
-from lspe.encodings import laplacian_encoding, random_walk_encoding
+from lspe.encodings import kinds_by_column, laplacian_encoding, random_walk_encoding
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
@@ -23,7 +23,6 @@ from lspe.explore.schema import (
 )
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.kinds import kinds_by_column
 from lspe.plots.sketch import Sketch, sketch_molecule
 from lspe.plots.tellapart import summary
 
@@ -65,7 +64,7 @@ def compare(query: CompareQuery) -> Comparison:
     if query.elements and not all(sketch.is_molecule for sketch in sketches):
         raise UserError("only molecules have elements; leave them out to compare other graphs")
     encodings = [_encoding(sketch, "rwpe", query.k) for sketch in sketches]
-    kinds = kinds_by_column(torch.cat(encodings))
+    kinds = kinds_by_column(torch.cat(encodings)).numpy()
     split = sketches[0].num_nodes
     first, second = (
         _answer(text, sketch, encoding, part.tolist())

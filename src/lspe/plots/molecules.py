@@ -12,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from lspe.data import PackedGraphs
-from lspe.encodings import random_walk_encoding
+from lspe.encodings import kinds_by_column, random_walk_encoding
 from lspe.plots.drawing import common_box, draw_graph
-from lspe.plots.kinds import kinds_by_column
 from lspe.plots.sketch import Sketch, sketch_atoms
 from lspe.plots.style import MUTED, kind_colours, style
 
@@ -47,7 +46,9 @@ def colour_molecules(
         once = data.edge_index[0] < data.edge_index[1]
         bonds = torch.cat([data.edge_index, data.edge_attr.view(1, -1)])[:, once].t().tolist()
         symbols, charges = zip(*(_element_and_charge(vocabulary[kind]) for kind in data.x.tolist()), strict=True)
-        found.append(ColouredMolecule(index, sketch_atoms(symbols, charges, bonds), kinds_by_column(encoding)[-1]))
+        found.append(
+            ColouredMolecule(index, sketch_atoms(symbols, charges, bonds), kinds_by_column(encoding)[-1].numpy())
+        )
     return found
 
 

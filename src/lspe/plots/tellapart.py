@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lspe.encodings import random_walk_encoding
+from lspe.encodings import kinds_by_column, random_walk_encoding
 from lspe.isomorphism import Comparison
 from lspe.plots.drawing import common_box, draw_graph, draw_vectors
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.kinds import kinds_by_column
 from lspe.plots.sketch import Sketch, sketch_smiles
 from lspe.plots.style import MUTED, kind_colours, style
 
@@ -45,7 +44,7 @@ def find_kinds(sketches: Sequence[Sketch], k: int) -> Kinds:
     encoding = torch.cat(
         [random_walk_encoding(one.edge_index, one.num_nodes, k, dtype=torch.float64) for one in sketches]
     )
-    kind = kinds_by_column(encoding)[-1]
+    kind = kinds_by_column(encoding)[-1].numpy()
     vectors = np.empty((int(kind.max()) + 1, k))
     vectors[kind] = encoding.numpy()
     ends = np.cumsum([one.num_nodes for one in sketches])[:-1]
