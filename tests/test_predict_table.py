@@ -241,6 +241,32 @@ def test_a_file_of_smiles_lines(tmp_path: Path, model: Predictor) -> None:
     np.testing.assert_allclose(frame["y_predicted"], model.predict(["CCO", "c1ccccc1", "CC"]), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("in.smi", b"\n\n", "is empty"),
+        ("in.smi.gz", gzip.compress(b"CCO\n" * 1000)[:40], "damaged or was cut off"),
+        ("in.csv.gz", gzip.compress(b"smiles\n" + b"CCO\n" * 1000)[:40], "damaged or was cut off"),
+        ("in.parquet", b"PAR1 and nothing else", "damaged"),
+        ("in.xlsx", b"PK\x03\x04", "Save the sheet as CSV"),
+        ("missing.smi", None, "does not exist"),
+    ],
+)
+def test_damaged_files_are_refused_in_words(
+    tmp_path: Path, model: Predictor, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        model.predict_table(tmp_path / name, tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_bytes_that_are_no_text_cost_only_their_line(tmp_path: Path, model: Predictor) -> None:
+    (tmp_path / "in.smi").write_bytes(b"CCO\n\xff\xfeC\nCC\n")
+    assert model.predict_table(tmp_path / "in.smi", tmp_path / "out.csv").without == 1
+
+
 class Command:
     """The command as a person calls it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -25,10 +26,9 @@ def iter_rows(source: Path_, smiles_column: str | None) -> Iterator[TableChunk]:
     Lines are taken for SMILES where the first one is a molecule; else it holds the names of a table's columns.
     """
     if str(source) == "-" and smiles_column is None and _begins_with_a_molecule(_first_line_of_stdin()):
-        yield from _lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "the standard input")
+        yield from _lines(sys.stdin.buffer, "the standard input")
     elif str(source).lower().endswith(_LINE_SUFFIXES):
-        with _open_text(Path(source)) as file:
-            yield from _lines(file, str(source))
+        yield from _lines(_lines_of_file(Path(source)), str(source))
     else:
         yield from iter_table_chunks(source, rows=AT_ONCE)
 
@@ -62,9 +62,9 @@ def count_rows(source: Path_) -> int | None:
         return start.count(b"\n") + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 22), b"")) - 1
 
 
-def _lines(lines: Iterable[str], source: str) -> Iterator[TableChunk]:
+def _lines(lines: Iterable[bytes], source: str) -> Iterator[TableChunk]:
     """A SMILES a line, and behind it a name where the first line has one."""
-    numbered = ((number, line.strip()) for number, line in enumerate(lines, start=1))
+    numbered = ((number, line.decode("utf-8", "replace").strip()) for number, line in enumerate(lines, start=1))
     filled = ((number, line) for number, line in numbered if line)
     first = next(filled, None)
     if first is None:
@@ -104,7 +104,11 @@ def _begins_with_a_molecule(line: str) -> bool:
     return mol is not None and mol.GetNumAtoms() > 0
 
 
-def _open_text(path: Path) -> Any:
+def _lines_of_file(path: Path) -> Iterator[bytes]:
     if not path.is_file():
         raise DataError(f"{path} does not exist")
-    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield from file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path} is damaged or was cut off: {error}. Get the file again.") from None

@@ -58,7 +58,7 @@ def predict_table(
     """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`."""
     check_output(output)
     started = time.perf_counter()
-    chunks, total, name = _source(table, smiles_column)
+    chunks, name = _source(table, smiles_column)
     first = next(chunks)
     trained_on = predictor.members[0].experiment.table
     column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
@@ -71,6 +71,7 @@ def predict_table(
             vectors = stack.enter_context(open_embeddings(embeddings))
         numeric = {**dict.fromkeys(first.columns, False), **names}
         writer = stack.enter_context(open_table(output, numeric, _parquet_schema(table)))
+        total = count_rows(table) if isinstance(table, str | os.PathLike) else len(table)
         advance = stack.enter_context(progress_bar("predict", total))
         everything: Iterable[TableChunk] = chain([first], chunks)
         for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes):
@@ -83,12 +84,12 @@ def predict_table(
     return TableSummary(rows, without, column, time.perf_counter() - started)
 
 
-def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], int | None, str]:
-    """The rows, about how many there are, and what to call them in messages."""
+def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], str]:
+    """The rows, and what to call the table in messages."""
     if isinstance(table, str | os.PathLike):
         name = "the standard input" if str(table) == "-" else str(table)
-        return iter_rows(table, smiles_column), count_rows(table), name
-    return chunks_of(table), len(table), "the list of SMILES"
+        return iter_rows(table, smiles_column), name
+    return chunks_of(table), "the list of SMILES"
 
 
 def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
