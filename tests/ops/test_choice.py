@@ -1,0 +1,160 @@
+"""Which operators are used, and how the C sources get compiled."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from lspe.ops import fused, status, use
+from lspe.ops.native import library
+
+
+@pytest.fixture
+def fresh_library() -> Iterator[None]:
+    library.cache_clear()
+    yield
+    library.cache_clear()
+
+
+def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_use_from_here_on_and_for_a_block() -> None:
+    before = use.choice
+    x = torch.zeros(2, 2)
+    with use("plain"):
+        assert not fused(x)
+        with use("fused"):
+            assert fused(x)
+        assert not fused(x)
+    assert use.choice == before
+    try:
+        use("plain")
+        assert not fused(x)
+        assert "as chosen" in status()
+    finally:
+        use(before)
+
+
+def test_unknown_choice() -> None:
+    with pytest.raises(ValueError, match="'quick' is not one of auto, fused, plain"):
+        use("quick")  # type: ignore[arg-type]
+
+
+def test_choice_of_the_environment() -> None:
+    program = "import lspe.ops; print(lspe.ops.use.choice)"
+    assert python(program, LSPE_OPS="plain").stdout.strip() == "plain"
+    assert "LSPE_OPS: 'fast' is not one of" in python(program, LSPE_OPS="fast").stderr
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        (torch.zeros(2, dtype=torch.float16),),
+        (torch.zeros(2), torch.zeros(2, dtype=torch.float64)),
+        (torch.zeros(2, device="meta"),),
+    ],
+)
+def test_what_cannot_be_fused(tensors: tuple[torch.Tensor, ...]) -> None:
+    with use("auto"):
+        assert not fused(*tensors)
+    with use("fused"), pytest.raises(RuntimeError, match="fused operators were asked for, but"):
+        fused(*tensors)
+
+
+def test_autocast_takes_the_plain_operators() -> None:
+    with use("auto"), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not fused(torch.zeros(2))
+
+
+def test_without_a_compiler(
+    fresh_library: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with use("auto"), caplog.at_level(logging.WARNING):
+        assert not fused(torch.zeros(2))
+        assert not fused(torch.zeros(2))
+        assert "could not be compiled" in status()
+    assert [record.getMessage() for record in caplog.records] == [
+        "lspe uses its plain PyTorch operators, which are slower: no C compiler found (looked for no-such-compiler)"
+    ]
+    with use("fused"), pytest.raises(RuntimeError, match="could not be compiled"):
+        fused(torch.zeros(2))
+
+
+def test_a_compiler_that_fails(
+    fresh_library: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && exit 0\necho 'note' >&2\necho 'error: out of luck' >&2\nexit 1\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "cache"))
+    with use("auto"), caplog.at_level(logging.WARNING):
+        assert not fused(torch.zeros(2))
+    (record,) = caplog.records
+    assert record.getMessage().endswith("cannot compile them: error: out of luck")
+    assert not list((tmp_path / "cache" / "ops").iterdir())
+
+
+def test_a_cache_that_cannot_be_written(
+    fresh_library: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "file"))
+    with use("auto"), caplog.at_level(logging.WARNING):
+        assert not fused(torch.zeros(2))
+    assert "plain PyTorch operators" in caplog.text
+
+
+SUM = """
+import torch
+from lspe.ops import Edges
+print(Edges(torch.tensor([[0, 1], [1, 0]]), 2).by_target[0].tolist())
+"""
+
+
+def test_two_processes_compile_at_once(tmp_path: Path) -> None:
+    environment = os.environ | {"LSPE_CACHE": str(tmp_path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", SUM], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate(timeout=120)[0].strip() for process in processes] == ["[0, 1, 2]"] * 2
+    (built,) = (tmp_path / "ops").iterdir()
+    assert built.suffix == ".so"
+    changed = built.stat().st_mtime_ns
+    assert python(SUM, LSPE_CACHE=str(tmp_path)).stdout.strip() == "[0, 1, 2]"
+    assert built.stat().st_mtime_ns == changed
+
+
+FORK = """
+import os, torch
+from tests.ops import cases
+from lspe.ops import use
+torch.set_num_threads(2)
+use("fused")
+case = cases.activation(4000)
+before = case.results(torch.float32)
+child = os.fork()
+if child == 0:
+    torch.set_num_threads(1)  # as PyTorch's own loaders do
+    after = cases.activation(4000).results(torch.float32)
+    os._exit(0 if torch.equal(after[0], before[0]) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_works_alone() -> None:
+    """Threads of OpenMP do not survive a fork: the child must not wait for them."""
+    assert python(FORK, PYTHONPATH=str(Path(__file__).parents[2])).stdout.strip() == "0"
