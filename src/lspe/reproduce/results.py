@@ -117,10 +117,10 @@ def _text(result: Result) -> list[str]:
         result.name,
         metric,
         str(result.runs) if result.runs else result.problem or "–",
-        _spread(metric, result.test, result.test_sd),
+        _spread(metric, result.test, result.test_sd, result.runs),
         _spread(metric, result.paper_test, result.paper_test_sd),
         "–" if result.difference is None else f"{result.difference:+.3f}",
-        _spread(metric, result.train, result.train_sd),
+        _spread(metric, result.train, result.train_sd, result.runs),
         _spread(metric, result.paper_train, result.paper_train_sd),
         _beside(result.epochs, result.paper_epochs, 0),
         _beside(result.seconds_per_epoch, result.paper_seconds_per_epoch, 1),
@@ -140,8 +140,11 @@ def constants_as_text(results: Sequence[Result]) -> list[str]:
     return list(lines.values())
 
 
-def _spread(metric: str, mean: float | None, sd: float | None) -> str:
-    return format_score(metric, None if mean is None or sd is None else {"mean": mean, "sd": sd})
+def _spread(metric: str, mean: float | None, sd: float | None, runs: int = 2) -> str:
+    """Mean ± standard deviation; of one run the score alone."""
+    if mean is None or sd is None or runs == 1:
+        return format_score(metric, mean)
+    return format_score(metric, {"mean": mean, "sd": sd})
 
 
 def _beside(ours: float | None, paper: float | None, digits: int) -> str:
@@ -159,7 +162,14 @@ def baselines_as_text(results: Sequence[Result]) -> list[list[str]]:
                 rows.append([one.dataset, one.model, _spread(metric, one.test, one.test_sd), "quoted by the paper"])
         model = result.name.partition("/")[2]
         rows.append([result.dataset, model, _spread(metric, result.paper_test, result.paper_test_sd), "the paper"])
-        rows.append([result.dataset, model, _spread(metric, result.test, result.test_sd), f"ours, {result.runs} runs"])
+        rows.append(
+            [
+                result.dataset,
+                model,
+                _spread(metric, result.test, result.test_sd, result.runs),
+                f"ours, {result.runs} run{'s' * (result.runs != 1)}",
+            ]
+        )
     return rows
 
 

@@ -1,0 +1,87 @@
+"""Every preset trains as it is, on a few made-up graphs with the features and targets of its data set."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import erdos_renyi_graph, to_undirected
+
+from lspe.data import Features, GraphData
+from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
+from lspe.data.pyg import pack
+from lspe.presets import list_presets
+from lspe.training import Experiment, fit, override, read_experiment
+
+GRAPHS = 12
+
+
+def made_up(experiment: Experiment) -> GraphData:
+    """Random graphs that fit the experiment; each split is all of them."""
+    generator = np.random.default_rng(0)
+    torch.manual_seed(0)
+    graphs = []
+    for _ in range(GRAPHS):
+        nodes = int(generator.integers(4, 9))
+        edge_index = to_undirected(torch.cat([erdos_renyi_graph(nodes, 0.3), torch.tensor([[0], [1]])], dim=1))
+        graphs.append(Data(edge_index=edge_index, num_nodes=nodes, **_features(experiment, nodes, edge_index.size(1))))
+    packed, features = pack(graphs)
+    task = experiment.task
+    if task.kind == "multiclass":
+        y: Any = generator.integers(0, task.outputs, GRAPHS)
+    else:
+        y = generator.normal(size=(GRAPHS, task.outputs)).astype(np.float32)
+        if task.kind == "binary":
+            y = np.where(np.abs(y) < 0.2, np.nan, y > 0).astype(np.float32)
+    packed.graph["y"] = y
+    everything = np.arange(GRAPHS)
+    model = experiment.model
+    return GraphData(
+        name=experiment.dataset,
+        task=task.kind,
+        num_outputs=task.outputs,
+        task_names=tuple(f"y{number}" for number in range(task.outputs)),
+        features=_described(experiment, features),
+        source="made up",
+        graphs=packed if model.encoding == "none" else packed.with_encoding(model.encoding, model.k),
+        splits={"train": everything, "val": everything},
+    )
+
+
+def _features(experiment: Experiment, nodes: int, edges: int) -> dict[str, torch.Tensor]:
+    features = experiment.features
+    if features.kind == "categorical":
+        x, e = torch.randint(0, features.node_types, (nodes,)), torch.randint(1, features.edge_types, (edges,))
+    elif features.kind == "ogb":
+        x = torch.stack([torch.randint(0, size, (nodes,)) for size in OGB_ATOM_TABLE], dim=1)
+        e = torch.stack([torch.randint(0, size, (edges,)) for size in OGB_BOND_TABLE], dim=1)
+    elif features.kind == "continuous":
+        x, e = torch.randn(nodes, features.node_features), torch.rand(edges, features.edge_features)
+    else:
+        return {}
+    return {"x": x, "edge_attr": e}
+
+
+def _described(experiment: Experiment, found: Features) -> Features:
+    wanted = experiment.features
+    if wanted.kind != "categorical":
+        return found
+    return Features("categorical", atom_types=wanted.node_types, bond_types=wanted.edge_types)
+
+
+@pytest.mark.parametrize("name", list_presets())
+def test_three_steps_lower_the_loss(name: str, tmp_path: Path) -> None:
+    still = ("model.dropout=0", "model.head_dropout=0", "training.protocol.lr=2e-5", "training.protocol.max_epochs=3")
+    experiment = read_experiment(name)
+    if experiment.training.protocol.kind == "paper":
+        still = (*still, "training.protocol.min_lr=1e-9")
+    if experiment.training.positional_loss is not None:
+        still = (*still, "training.positional_loss.weight=0")  # a term that has no gradient as released
+    experiment = override(experiment, still)
+    run = fit(experiment, made_up(experiment), tmp_path / "run", device="cpu", threads=1)
+    losses = [row["train_loss"] for row in run.history]
+    assert losses[2] < losses[0]
+    assert np.isfinite([row["val_loss"] for row in run.history]).all()
+    assert run.summary["protocol"] == experiment.training.protocol.kind
