@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lspe.errors import UserError
+
 if TYPE_CHECKING:
     from lspe.training.experiment import Experiment
     from lspe.training.run import Run
@@ -130,6 +132,8 @@ def train(
             on_invalid=on_invalid.value,
         )
         experiment = with_table(experiment, table)
+    elif target or smiles_column or task or weight_column or split or split_column or folds:
+        raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
     if protocol is not None:
         experiment = with_protocol(experiment, protocol.value)
     if epochs is not None:
