@@ -255,7 +255,6 @@ class Readings:
     arrays: MoleculeArrays
     rows: NDArray[np.int64]
     reasons: dict[int, str]
-    canonical: list[str]
     scaffolds: list[str]
     fragments: list[int]
 
@@ -265,7 +264,6 @@ def read_smiles(
     features: Features,
     *,
     fragments: Fragments = "keep",
-    canonical: bool = False,
     scaffolds: bool = False,
 ) -> Readings:
     """Turn SMILES into graphs; a bad one costs only itself."""
@@ -288,10 +286,14 @@ def read_smiles(
         to_arrays(mols),
         np.array(rows, dtype=np.int64),
         reasons,
-        [Chem.MolToSmiles(mol) for mol in mols] if canonical else [],
         [scaffold(mol) for mol in mols] if scaffolds else [],
         parts,
     )
+
+
+def canonical(smiles: str, fragments: Fragments = "keep") -> str:
+    """The canonical SMILES of a molecule."""
+    return str(Chem.MolToSmiles(parse(smiles, fragments=fragments)))
 
 
 def start_worker() -> None:

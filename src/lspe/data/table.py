@@ -18,6 +18,7 @@ import numpy as np
 
 from lspe.data.arrays import Array, open_arrays
 from lspe.data.columns import check_column, find_smiles_column, find_target_columns
+from lspe.data.duplicates import find_duplicates, fingerprints
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.flat import Index
@@ -27,7 +28,7 @@ from lspe.data.molecules import iter_readings, to_packed
 from lspe.data.packed import PackedWriter
 from lspe.data.reading import iter_table_chunks
 from lspe.data.report import Finding, Report, first_few
-from lspe.data.smiles import Fragments, read_smiles
+from lspe.data.smiles import Fragments, canonical, read_smiles
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
 from lspe.data.targets import LARGEST, Targets, Task, check_something_to_learn, read_targets, to_number
 
@@ -135,11 +136,11 @@ class Table:
         """Write the graphs of the usable rows, and what was found on the way, to `path`."""
         positions = np.flatnonzero(self.usable)
         smiles = [self.smiles[position] for position in positions.tolist()]
-        work = partial(read_smiles, features=_FEATURES, fragments=fragments, canonical=True, scaffolds=scaffolds)
+        work = partial(read_smiles, features=_FEATURES, fragments=fragments, scaffolds=scaffolds)
         unreadable: list[Finding] = []
         cut: list[Finding] = []
         kept: list[Index] = []
-        canonical: list[str] = []
+        codes: list[Array] = []
         groups: list[str] = []
         with PackedWriter(path) as writer:
             for begin, reading in iter_readings(work, smiles, processes=processes):
@@ -154,17 +155,18 @@ class Table:
                         for row, parts in zip(rows, reading.fragments, strict=True)
                         if parts > 1
                     ]
-                canonical += reading.canonical
                 groups += reading.scaffolds
                 kept.append(rows)
-                writer.append(to_packed(reading.arrays, self._columns(rows)))
+                part = to_packed(reading.arrays, self._columns(rows))
+                codes.append(fingerprints(part))
+                writer.append(part)
             used = np.concatenate([np.empty(0, dtype=np.int64), *kept])
             if not len(used):
                 raise DataError(f"{self.path}: no row is left. {first_few(unreadable)}")
             notes = check_something_to_learn(
                 replace(self.targets, y=self.targets.y[used]), self.target_columns, self.path
             )
-            findings = (*self.findings, *unreadable, *cut, *self._duplicates(used, canonical))
+            findings = (*self.findings, *unreadable, *cut, *self._duplicates(used, np.concatenate(codes), fragments))
             about = Description(
                 name=Path(self.path).name,
                 task=self.task,
@@ -191,17 +193,13 @@ class Table:
     def _finding(self, position: int, problem: str, action: str) -> Finding:
         return Finding(int(self.numbers[position]), self.smiles_column, self.smiles[position], problem, action)
 
-    def _duplicates(self, rows: Index, canonical: Sequence[str]) -> Iterable[Finding]:
+    def _duplicates(self, rows: Index, codes: Array, fragments: Fragments) -> Iterable[Finding]:
         """Every row whose molecule stood in an earlier row already, with what the two say of the targets."""
-        first: dict[str, int] = {}
-        for row, text in zip(rows.tolist(), canonical, strict=True):
-            earlier = first.setdefault(text, row)
-            if earlier != row:
-                same = np.array_equal(self.targets.y[earlier], self.targets.y[row], equal_nan=True)
-                problem = (
-                    f"is the molecule of row {self.numbers[earlier]}, with {'the same' if same else 'another'} target"
-                )
-                yield self._finding(row, problem, "duplicate kept")
+        for number, first in find_duplicates(codes, lambda one: canonical(self.smiles[rows[one]], fragments)):
+            row, earlier = rows[number], rows[first]
+            same = np.array_equal(self.targets.y[earlier], self.targets.y[row], equal_nan=True)
+            problem = f"is the molecule of row {self.numbers[earlier]}, with {'the same' if same else 'another'} target"
+            yield self._finding(row, problem, "duplicate kept")
 
 
 def read_table(
