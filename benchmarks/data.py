@@ -10,6 +10,7 @@ import os
 import statistics
 import tempfile
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,11 +107,13 @@ def write_table(path: Path, molecules: int) -> None:
             file.write(f"{smiles[number % len(smiles)]},{number % 97}\n")
 
 
-def interleaved(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Median seconds of each, taken in turns so that a busy moment hits all of them."""
-    for work in works:
-        work()
-    times = [[seconds(work) for work in works] for _ in range(repeats)]
+def interleaved(works: Sequence[Callable[[], object]], repeats: int, calls: int = 10) -> list[float]:
+    """Median seconds a call of each, taken in turns so that a busy moment hits all of them.
+
+    A turn is several calls in a row without garbage collection, as timeit measures, and as a training loop that
+    batches with one of them would meet it: neither pays for what the other left in the caches.
+    """
+    times = [[timeit.timeit(work, number=calls) / calls for work in works] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
