@@ -119,7 +119,9 @@ def test_each_class_is_held_against_the_others() -> None:
         assert area == pytest.approx(roc_auc_score(y == number, predicted[:, number]), abs=6e-4)
 
 
-def test_more_targets_than_fit_are_not_drawn() -> None:
-    y = np.random.default_rng(3).normal(size=(5, 12))
-    figure = parity(predictions("regression", y, y, tuple(f"t{number}" for number in range(12))))
-    assert len([axes for axes in figure.axes if axes.get_visible()]) == MOST
+@pytest.mark.parametrize(("targets", "panels"), [(4, 4), (12, MOST)])
+def test_every_target_has_a_panel_as_far_as_they_fit(targets: int, panels: int) -> None:
+    y = np.random.default_rng(3).normal(size=(5, targets))
+    figure = parity(predictions("regression", y, y, tuple(f"t{number}" for number in range(targets))))
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()]
+    assert titles == [f"t{number}" for number in range(panels)]

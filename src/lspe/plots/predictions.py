@@ -29,11 +29,11 @@ def parity(test: SplitPredictions) -> Any:
     rows = math.ceil(len(names) / columns)
     with style():
         figure = Figure(figsize=(3.2 * columns, 3.1 * rows), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False).flat
+        panels = list(figure.subplots(rows, columns, squeeze=False).flat)
         for axes, name, true, predicted in zip(panels, names, test.y.T, test.predicted.T, strict=False):
             known = ~np.isnan(true)
             _draw_parity(axes, name, true[known], predicted[known])
-        for axes in list(panels)[len(names) :]:
+        for axes in panels[len(names) :]:
             axes.set_visible(False)
     return figure
 
