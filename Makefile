@@ -39,9 +39,9 @@ format: $(READY)  ## let ruff put the code in shape
 docs: $(DOCS)  ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-bench: $(READY)  ## measure against plain PyTorch and PyG, side by side in one run
-	$(BIN)/python -m benchmarks.encodings $(ARGS)
-	$(BIN)/python -m benchmarks.training $(ARGS)
+bench: $(READY)  ## measure, side by side in one run
+	$(BIN)/python -m benchmarks.data $(ARGS)
+	$(BIN)/python -m benchmarks.predict $(ARGS)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage
