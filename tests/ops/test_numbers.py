@@ -4,11 +4,10 @@ import pytest
 import torch
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from lspe.ops import gated_aggregate, tanh_residual, use
-from lspe.ops.native import library
+from lspe.ops import Edges, GateMaps, gated_convolution, tanh_residual, use
 
 BATCH = Batch.from_data_list([CORNER_CASES[name] for name in ("decalin", "star", "one node", "tree")] * 3)
 
@@ -97,19 +96,23 @@ def test_functions_are_accurate_to_single_precision() -> None:
 
 
 def test_sigmoid_is_accurate_to_single_precision() -> None:
-    """One edge from node 1 to node 0 with value 1: the sum is σ / (σ + ε)."""
-    logits = torch.linspace(-30, 30, 16 * 1000).view(1, -1)
-    node = torch.zeros(2, 4, logits.size(1))
-    node[1, 3] = 1.0
-    edge_index = torch.tensor([[1], [0]])
-    start, edge = torch.tensor([0, 1, 1]), torch.tensor([0])
-    out = torch.empty(2, logits.size(1))
-    native = library(torch.float32)
-    assert native is not None
-    native.gate_forward(1, 2, logits.size(1), 1, edge_index, start, edge, node, logits.clone(), out, None)
-    zero, one = torch.zeros(2, logits.size(1)).double(), torch.ones(2, logits.size(1)).double()
-    _, (expected,) = gated_aggregate(zero, zero, logits.double(), [one], edge_index)
-    torch.testing.assert_close(out[0].double(), expected[0], rtol=5e-7, atol=0)
+    """One edge from node 2i + 1 to node 2i with value 1 and these logits: the sum is σ / (σ + ε)."""
+    logits = torch.linspace(-30, 30, 16 * 1000).view(-1, 16)
+    count = logits.size(0)
+    edge_index = torch.arange(2 * count).view(-1, 2).flip(1).T
+    zero, one = nn.Linear(16, 16), nn.Linear(16, 16)
+    for linear in (zero, one):
+        nn.init.zeros_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    nn.init.ones_(one.bias)
+    through = nn.Linear(16, 16)
+    nn.init.eye_(through.weight)
+    nn.init.zeros_(through.bias)
+    maps = GateMaps(A1=zero, A2=one, B1=zero, B2=zero, B3=through)
+    with use("fused"):
+        out, _, _ = gated_convolution(torch.zeros(2 * count, 16), None, logits, maps, Edges(edge_index, 2 * count))
+    gate = torch.sigmoid(logits.double())
+    torch.testing.assert_close(out[::2].double(), gate / (gate + 1e-6), rtol=5e-7, atol=0)
 
 
 @pytest.mark.parametrize("name", [*cases.on_graphs(BATCH), "norm", "tanh"])
@@ -119,7 +122,7 @@ def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatc
     case = others.get(name) or cases.on_graphs(Batch.from_data_list([BATCH] * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
-        for module in ("gate", "towers", "heads", "norm", "activation"):
+        for module in ("convolution", "towers", "heads", "norm", "activation"):
             monkeypatch.setattr(f"lspe.ops.{module}.threads", lambda: count)
         with use("fused"):
             return case.results(torch.float32)

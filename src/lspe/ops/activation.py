@@ -8,7 +8,7 @@ from torch import Tensor
 from lspe.ops.choice import fused
 from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
-from lspe.ops.rows import LANES, unit_rows
+from lspe.ops.rows import LANES, row_step, unit_rows
 
 
 def tanh_residual(x: Tensor, residual: Tensor | None) -> Tensor:
@@ -22,20 +22,20 @@ def tanh_residual(x: Tensor, residual: Tensor | None) -> Tensor:
 def _forward(x: Tensor, residual: Tensor | None) -> Tensor:
     y = x.new_empty(x.shape)
     residual = None if residual is None else unit_rows(residual)
-    row = 0 if residual is None else residual.stride(0)
-    library_for(x).tanh_forward(threads(), *x.shape, x, x.stride(0), residual, row, y)
+    row = 0 if residual is None else row_step(residual)
+    library_for(x).tanh_forward(threads(), *x.shape, x, row_step(x), residual, row, y)
     return y
 
 
 def _backward(gradient: Tensor, x: Tensor) -> Tensor:
     gradient = unit_rows(gradient)
     of_x = _backward_like(gradient, x)
-    library_for(x).tanh_backward(threads(), *x.shape, x, x.stride(0), gradient, gradient.stride(0), of_x)
+    library_for(x).tanh_backward(threads(), *x.shape, x, row_step(x), gradient, row_step(gradient), of_x)
     return of_x
 
 
 def _backward_like(gradient: Tensor, x: Tensor) -> Tensor:
-    return x.new_empty(x.size(0), x.stride(0))[:, : x.size(1)]
+    return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)]
 
 
 def _remember(ctx: Any, inputs: tuple[Tensor, Tensor | None], output: Tensor) -> None:

@@ -45,7 +45,7 @@ def pack_maps(maps: Sequence[Columns], like: Tensor) -> Tensor:
 
 
 def unpack_maps(packed: Tensor, maps: Sequence[Columns]) -> None:
-    """``[inputs, maps · padded outputs]`` → written into the weights."""
+    """``[inputs, maps · padded outputs]`` in one piece → written into the weights."""
     outputs = maps[0].weight.size(0)
     library_for(packed).unpack_maps(len(maps), outputs, maps[0].inputs, padded_width(outputs), *_places(maps), packed)
 

@@ -46,11 +46,10 @@ class Library:
     released during the call. What a function without a result returns means nothing.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, precision: int) -> None:
         self._library = ctypes.CDLL(str(path))
-        region = _parallel_region()
-        if region is not None:
-            self._library.set_parallel_region(region)
+        self._library.set_parallel_region(_of_pytorch("GOMP_parallel"))
+        self._library.set_product(_of_pytorch("sgemm_" if precision == 32 else "dgemm_"))
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._library, name)
@@ -70,7 +69,7 @@ class Library:
 def library(dtype: torch.dtype = torch.float32) -> Library | None:
     """The functions for tensors of ``dtype``; ``None``, after a line in the log that says why, where there are none."""
     try:
-        return Library(_built(PRECISION[dtype]))
+        return Library(_built(PRECISION[dtype]), PRECISION[dtype])
     except (OSError, subprocess.SubprocessError) as error:
         log.warning("lspe uses its plain PyTorch operators, which are slower: %s", error)
         return None
@@ -141,12 +140,17 @@ def _processor() -> str:
     return "".join(sorted({line for line in lines if line.split("\t")[0] in ("model name", "flags", "Features")}))
 
 
-def _parallel_region() -> ctypes.c_void_p | None:
-    """``GOMP_parallel`` of the OpenMP runtime that PyTorch has loaded; ``None``, and one thread, without it."""
-    beside_torch = sorted(str(path) for path in (Path(torch.__file__).parent / "lib").glob("lib*omp*"))
+def _of_pytorch(name: str) -> ctypes.c_void_p | None:
+    """A function of the OpenMP runtime or the BLAS that PyTorch has loaded.
+
+    Without the first there is one thread, without the second a simple product of our own. A second runtime would keep
+    threads of its own, and the two sets would spin against each other for the same cores.
+    """
+    folder = Path(torch.__file__).parent / "lib"
+    beside_torch = sorted(str(path) for path in [*folder.glob("libtorch_cpu.*"), *folder.glob("lib*omp*")])
     for place in (None, *beside_torch):
         try:
-            return ctypes.cast(ctypes.CDLL(place).GOMP_parallel, ctypes.c_void_p)
+            return ctypes.cast(getattr(ctypes.CDLL(place), name), ctypes.c_void_p)
         except (OSError, AttributeError):
             continue
     return None

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from lspe.ops.choice import fused
 from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
-from lspe.ops.rows import LANES, unit_rows
+from lspe.ops.rows import LANES, row_step, unit_rows
 
 _CHUNK = 128
 """Rows whose sums are formed at once (``CHUNK`` in csrc/norm.c)."""
@@ -43,18 +43,16 @@ def batch_norm(
     """
     if x.size(1) < LANES or not fused(x, norm.weight):
         return _plain(norm, x, scale, relu, residual, batch_statistics)
-    x = unit_rows(x)
+    y: Tensor
     mean, variance = norm.running_mean, norm.running_var
-    assert mean is not None
-    assert variance is not None
-    if batch_statistics:
+    y, batch_mean, batch_variance, _ = _normalization(
+        x, norm.weight, norm.bias, residual, scale, mean, variance, norm.eps, relu, batch_statistics
+    )
+    if batch_statistics and mean is not None and variance is not None:
         rows = x.size(0)
         with torch.no_grad():
-            mean, variance = _moments(x, scale)
-            norm.running_mean.lerp_(mean, _momentum(norm))  # type: ignore[union-attr]
-            norm.running_var.lerp_(variance * (rows / (rows - 1)), _momentum(norm))  # type: ignore[union-attr]
-    rate = torch.rsqrt(variance + norm.eps)
-    y: Tensor = _normalization(x, norm.weight, norm.bias, residual, scale, mean, rate, relu, batch_statistics)
+            mean.lerp_(batch_mean, _momentum(norm))
+            variance.lerp_(batch_variance * (rows / (rows - 1)), _momentum(norm))
     return y
 
 
@@ -73,53 +71,53 @@ def _plain(
     return x if residual is None else residual + x
 
 
-def _moments_of(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance of the columns of s · x."""
-    mean, variance = _moments_like(x, scale)
-    library_for(x).norm_moments(threads(), *x.shape, x, x.stride(0), scale, _room(x), mean, variance)
-    return mean, variance
-
-
-def _moments_like(x: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.size(1)), x.new_empty(x.size(1))
-
-
-def _room(x: Tensor) -> Tensor:
-    return x.new_empty(-(-x.size(0) // _CHUNK), 2, x.size(1))
-
-
-def _apply(
+def _forward(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
     residual: Tensor | None,
     scale: Tensor | None,
     mean: Tensor,
-    rate: Tensor,
+    variance: Tensor,
+    eps: float,
     relu: bool,
     batch_statistics: bool,
-) -> Tensor:
-    y = x.new_empty(x.shape)
-    residual = None if residual is None else unit_rows(residual)
-    library_for(x).norm_apply(
+) -> tuple[Tensor, ...]:
+    """Beside the result: mean, biased variance and 1 / √(variance + ε), of the rows or as given."""
+    y, *statistics = _forward_like(x, weight)
+    if not batch_statistics:
+        statistics[0].copy_(mean)
+        statistics[1].copy_(variance)
+    x, residual = unit_rows(x), None if residual is None else unit_rows(residual)
+    library_for(x).norm_forward(
         threads(),
         *x.shape,
         x,
-        x.stride(0),
+        row_step(x),
         scale,
         weight,
         bias,
-        mean,
-        rate,
+        x.new_tensor(eps),
         relu,
+        batch_statistics,
         residual,
-        0 if residual is None else residual.stride(0),
+        0 if residual is None else row_step(residual),
+        _room(x),
+        *statistics,
         y,
     )
-    return y
+    return y, *statistics
 
 
-def _apply_backward(
+def _forward_like(x: Tensor, weight: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return x.new_empty(x.shape), torch.empty_like(weight), torch.empty_like(weight), torch.empty_like(weight)
+
+
+def _room(x: Tensor) -> Tensor:
+    return x.new_empty(-(-x.size(0) // _CHUNK), 2, x.size(1))
+
+
+def _backward(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -131,12 +129,12 @@ def _apply_backward(
     batch_statistics: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     gradient = unit_rows(gradient)
-    of_x, of_weight, of_bias = _apply_backward_like(gradient, x, weight, bias)
+    of_x, of_weight, of_bias = _backward_like(gradient, x, weight, bias)
     library_for(x).norm_backward(
         threads(),
         *x.shape,
         x,
-        x.stride(0),
+        row_step(x),
         scale,
         weight,
         bias,
@@ -145,7 +143,7 @@ def _apply_backward(
         relu,
         batch_statistics,
         gradient,
-        gradient.stride(0),
+        row_step(gradient),
         _room(x),
         x.new_empty(2, x.size(1)),
         of_x,
@@ -155,34 +153,38 @@ def _apply_backward(
     return of_x, of_weight, of_bias
 
 
-def _apply_backward_like(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *_: Any) -> tuple[Tensor, ...]:
+def _backward_like(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *_: Any) -> tuple[Tensor, ...]:
     """The gradient of x has its rows as far apart as x."""
-    return x.new_empty(x.size(0), x.stride(0))[:, : x.size(1)], torch.empty_like(weight), torch.empty_like(bias)
+    return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)], torch.empty_like(weight), torch.empty_like(bias)
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, bias, residual, scale, mean, rate, *ctx.options = inputs
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    x, weight, bias, residual, scale, _, _, _, *ctx.options = inputs
+    _, mean, _, rate = output
     ctx.has_residual = residual is not None
-    ctx.save_for_backward(x, weight, bias, scale, mean, rate)
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(unit_rows(x), weight, bias, scale, mean, rate)
 
 
-def _differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: Any, gradient: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    if gradient is None:
+        return (None,) * 10
     of_x, of_weight, of_bias = _normalization_backward(gradient, *ctx.saved_tensors, *ctx.options)
-    return of_x, of_weight, of_bias, gradient if ctx.has_residual else None, *[None] * 5
+    return of_x, of_weight, of_bias, gradient if ctx.has_residual else None, *[None] * 6
 
 
-_STATISTICS = "Tensor? scale, Tensor mean, Tensor rate, bool relu, bool batch_statistics"
-_moments = operator("moments(Tensor x, Tensor? scale) -> (Tensor, Tensor)", _moments_of, _moments_like)
 _normalization_backward = operator(
-    f"normalize_backward(Tensor gradient, Tensor x, Tensor weight, Tensor bias, {_STATISTICS}) "
-    "-> (Tensor, Tensor, Tensor)",
-    _apply_backward,
-    _apply_backward_like,
+    "normalize_backward(Tensor gradient, Tensor x, Tensor weight, Tensor bias, Tensor? scale, Tensor mean, "
+    "Tensor rate, bool relu, bool batch_statistics) -> (Tensor, Tensor, Tensor)",
+    _backward,
+    _backward_like,
 )
 _normalization = operator(
-    f"normalize(Tensor x, Tensor weight, Tensor bias, Tensor? residual, {_STATISTICS}) -> Tensor",
-    _apply,
-    lambda x, *_: x.new_empty(x.shape),
+    "normalize(Tensor x, Tensor weight, Tensor bias, Tensor? residual, Tensor? scale, Tensor mean, Tensor variance, "
+    "float eps, bool relu, bool batch_statistics) -> (Tensor, Tensor, Tensor, Tensor)",
+    _forward,
+    _forward_like,
     remember=_remember,
     gradient=_differentiate,
 )

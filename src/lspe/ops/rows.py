@@ -15,6 +15,11 @@ def unit_rows(x: Tensor) -> Tensor:
     return x if x.stride(1) == 1 and x.stride(0) >= x.size(1) else x.contiguous()
 
 
+def row_step(x: Tensor) -> int:
+    """How far apart the rows of x are; PyTorch may say anything where there is only one."""
+    return x.stride(0) if x.size(0) > 1 else x.size(1)
+
+
 def empty_rows(like: Tensor, rows: int, width: int) -> Tensor:
     """``[rows, width]`` whose rows stand ``padded_width(width)`` apart; the padding may be written, too."""
     return like.new_empty(rows, padded_width(width))[:, :width]

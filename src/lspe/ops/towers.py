@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lspe.ops.native import library_for, threads
 from lspe.ops.operator import operator
-from lspe.ops.rows import empty_rows, padded_rows, padded_width, unit_rows
+from lspe.ops.rows import empty_rows, padded_rows, padded_width, row_step, unit_rows
 
 
 class _Sizes:
@@ -142,7 +142,7 @@ def _backward(
         size.scalers,
         scale,
         gradient,
-        gradient.stride(0),
+        row_step(gradient),
         node_gradient,
         mapped_gradient,
     )

@@ -19,3 +19,34 @@ integer edges_by_end(integer count, integer rows, const integer *end, integer *s
     start[0] = 0;
     return -1;
 }
+
+/* Cuts a batch into pieces of about `nodes_a_piece` nodes that no edge joins, and whose edges stand together. `cuts`
+   [2, pieces + 1]: where the nodes and where the edges of each piece begin; the last ones are empty where there are
+   fewer. `lowest` is room for count + 1 numbers. */
+void edges_cuts(integer count, integer nodes, const integer *source, const integer *target, integer nodes_a_piece,
+                integer pieces, integer *lowest, integer *cuts)
+{
+    lowest[count] = nodes;
+    for (integer edge = count - 1; edge >= 0; edge--) {
+        const integer end = source[edge] < target[edge] ? source[edge] : target[edge];
+        lowest[edge] = end < lowest[edge + 1] ? end : lowest[edge + 1];
+    }
+    integer highest = -1, piece = 0;
+    cuts[0] = cuts[pieces + 1] = 0;
+    for (integer edge = 0; edge <= count; edge++) {
+        const _Bool closed = lowest[edge] > highest, large = lowest[edge] - cuts[piece] >= nodes_a_piece;
+        if (closed && large && edge < count && piece + 1 < pieces) {
+            piece++;
+            cuts[piece] = lowest[edge];
+            cuts[pieces + 1 + piece] = edge;
+        }
+        if (edge < count) {
+            highest = source[edge] > highest ? source[edge] : highest;
+            highest = target[edge] > highest ? target[edge] : highest;
+        }
+    }
+    for (piece++; piece <= pieces; piece++) {
+        cuts[piece] = nodes;
+        cuts[pieces + 1 + piece] = count;
+    }
+}

@@ -55,20 +55,18 @@ static void moments_task(void *argument, integer number)
     }
 }
 
-/* mean and (biased) variance [width] of all rows. `sums` is room for 2 * width numbers a chunk of 128 rows. */
-void norm_moments(integer threads, integer rows, integer width, const real *x, integer x_row, const real *scale,
-                  real *sums, real *mean, real *variance)
+/* Mean and (biased) variance of all rows. */
+static void find_moments(const struct norm *work, integer threads, real *mean, real *variance)
 {
-    struct norm work = {.rows = rows, .width = width, .x = x, .x_row = x_row, .scale = scale, .sums = sums};
-    const integer chunks = chunks_of(rows);
-    run_tasks(threads, chunks, moments_task, &work);
+    const integer chunks = chunks_of(work->rows), width = work->width;
+    run_tasks(threads, chunks, moments_task, (void *)work);
     for (integer c = 0; c < width; c++) {
         double center = 0, squares = 0, seen = 0;
         for (integer number = 0; number < chunks; number++) {
-            const double count = (double)(chunk_end(number, rows) - number * CHUNK), all = seen + count;
-            const double step = sums[number * 2 * width + c] - center;
+            const double count = (double)(chunk_end(number, work->rows) - number * CHUNK), all = seen + count;
+            const double step = work->sums[number * 2 * width + c] - center;
             center += step * count / all;
-            squares += sums[(number * 2 + 1) * width + c] + step * step * seen * count / all;
+            squares += work->sums[(number * 2 + 1) * width + c] + step * step * seen * count / all;
             seen = all;
         }
         mean[c] = (real)center;
@@ -95,14 +93,20 @@ static void apply_task(void *argument, integer number)
     }
 }
 
-/* out [rows, width]; rate = 1 / sqrt(variance + epsilon). */
-void norm_apply(integer threads, integer rows, integer width, const real *x, integer x_row, const real *scale,
-                const real *weight, const real *bias, const real *mean, const real *rate, integer relu,
-                const real *residual, integer residual_row, real *out)
+/* out [rows, width]. In training the mean and the variance [width] are found here, in evaluation they are given. rate =
+   1 / sqrt(variance + epsilon) is found in both. `sums` is room for 2 * width numbers a chunk of 128 rows. */
+void norm_forward(integer threads, integer rows, integer width, const real *x, integer x_row, const real *scale,
+                  const real *weight, const real *bias, const real *epsilon, integer relu, integer training,
+                  const real *residual, integer residual_row, real *sums, real *mean, real *variance, real *rate,
+                  real *out)
 {
     struct norm work = {.rows = rows, .width = width, .x = x, .x_row = x_row, .scale = scale, .weight = weight,
                         .bias = bias, .mean = mean, .rate = rate, .relu = relu, .residual = residual,
-                        .residual_row = residual_row, .out = out};
+                        .residual_row = residual_row, .out = out, .sums = sums};
+    if (training)
+        find_moments(&work, threads, mean, variance);
+    for (integer c = 0; c < width; c++)
+        rate[c] = (real)(1 / sqrt((double)variance[c] + (double)*epsilon));
     run_tasks(threads, chunks_of(rows), apply_task, &work);
 }
 

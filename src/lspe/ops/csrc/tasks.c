@@ -3,8 +3,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* GOMP_parallel of the OpenMP runtime that PyTorch itself uses, handed over by the caller: a second runtime would
-   keep threads of its own, and the two sets would spin against each other for the same cores. */
+/* GOMP_parallel of the OpenMP runtime that PyTorch itself uses, handed over by the caller. */
 typedef void (*parallel_region)(void (*body)(void *), void *argument, unsigned threads, unsigned flags);
 
 static parallel_region region = NULL;
