@@ -1,6 +1,7 @@
 """Tables of forty molecules and the benchmarks' folder; everything derived goes into a cache of the session."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,14 @@ from tests.training import small
 
 from lspe.data import GraphData
 from lspe.training import Experiment
+
+
+@pytest.fixture(autouse=True)
+def ordinary_ctrl_c() -> Iterator[None]:
+    """A test process that was started in the background inherits that Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True, scope="session")
