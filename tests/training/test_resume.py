@@ -179,6 +179,22 @@ def test_no_room_for_a_checkpoint_stops_in_words_and_keeps_the_last_good_one(
     assert_same(train(experiment, data, folder, resume=True), run)
 
 
+def test_no_room_for_a_row_of_metrics_stops_in_words(whole: tuple[Run, Experiment, GraphData], tmp_path: Path) -> None:
+    run, experiment, data = whole
+    folder = tmp_path / "run"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def no_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((folder / "metrics.csv").stat().st_size + 8, limits[1]))
+
+    try:
+        with pytest.raises(ValueError, match=r"could not be written .*--resume"):
+            fit(experiment, data, folder, device="cpu", threads=1, checkpoint_every=1e9, progress=Until(3, 1, no_room))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert_same(train(experiment, data, folder, resume=True), run)
+
+
 def test_a_damaged_checkpoint_is_named(whole: tuple[Run, Experiment, GraphData], tmp_path: Path) -> None:
     _, experiment, data = whole
     folder = tmp_path / "run"

@@ -14,7 +14,7 @@ from lspe.training.distributed import is_first
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
 from lspe.training.protocol import reason_to_stop
-from lspe.training.run import write_table
+from lspe.training.run import append_row, write_table
 from lspe.training.tasks import goodness
 
 LAST = "last.ckpt"
@@ -159,8 +159,7 @@ class Bookkeeper(Callback):
         if len(self.history) == 1:
             write_table(path, self.history)
         else:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(",".join("" if value is None else repr(value) for value in row.values()) + "\n")
+            append_row(path, row)
         if self._board is not None:
             for name, value in row.items():
                 if name != "epoch" and value is not None:

@@ -198,8 +198,26 @@ def write_text(path: Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a row to what :func:`write_table` wrote."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(",".join("" if value is None else str(value) for value in row.values()) + "\n")
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{path} could not be written ({error}). Make room or mend the permissions, "
+        f"then go on with: lspe train {path.parent} --resume"
+    )
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
