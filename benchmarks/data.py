@@ -110,8 +110,8 @@ def write_table(path: Path, molecules: int) -> None:
 def interleaved(works: Sequence[Callable[[], object]], repeats: int, calls: int = 10) -> list[float]:
     """Median seconds a call of each, taken in turns so that a busy moment hits all of them.
 
-    A turn is several calls in a row without garbage collection, as timeit measures, and as a training loop that
-    batches with one of them would meet it: neither pays for what the other left in the caches.
+    A turn is several calls in a row without garbage collection, as timeit measures, so caches are warm for both. With
+    turns of a single call (``calls=1``) each meets the caches the other left, and the ratio is lower.
     """
     times = [[timeit.timeit(work, number=calls) / calls for work in works] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
