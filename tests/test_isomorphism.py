@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networkx.generators.atlas import graph_atlas_g
-from tests.graphs import CSL_SKIPS, bicyclopentyl, csl, decalin, from_networkx, permuted, random_graphs
 from torch_geometric.data import Data
 
 from lspe.isomorphism import Comparison, random_walk_test, weisfeiler_lehman_test
+from tests.graphs import CSL_SKIPS, bicyclopentyl, csl, decalin, from_networkx, permuted, random_graphs
 
 POSSIBLY = Comparison("possibly isomorphic", None)
 

@@ -12,8 +12,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.graphs import random_graphs
-from tests.members import save as save_run
 
 from lspe.data import GraphData, load
 from lspe.encodings import kinds_by_column, random_walk_encoding, uniqueness
@@ -29,6 +27,8 @@ from lspe.plots.sketch import Sketch, sketch_graph, sketch_smiles
 from lspe.plots.style import kind_colours
 from lspe.plots.tellapart import find_kinds, summary
 from lspe.training.run import Run
+from tests.graphs import random_graphs
+from tests.members import save as save_run
 
 
 @pytest.fixture(scope="module")

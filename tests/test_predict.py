@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ogb.utils import smiles2graph
 from rdkit import Chem
 from scipy.special import expit, softmax
-from tests.members import SMILES, member, save
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 
@@ -23,6 +22,7 @@ from lspe.predict import Predictor
 from lspe.predict.member import _MOST_GRAPHS, _MOST_PAIRS, Member, _batches
 from lspe.predict.molecules import AT_ONCE
 from lspe.training.tasks import TargetScaling
+from tests.members import SMILES, member, save
 
 NCI_LIKE = Features("categorical", atom_types=5, bond_types=5, atom_vocabulary=("C", "O", "N", "C H1"), unknown=True)
 

@@ -12,7 +12,6 @@ import pytest
 import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.members import SMILES, member, save
 from typer.testing import CliRunner
 
 from lspe.cli.predict import predict as predict_command
@@ -20,6 +19,7 @@ from lspe.data import DataError, TableChunk
 from lspe.errors import UserError
 from lspe.predict import Predictor, load
 from lspe.predict.sources import iter_rows
+from tests.members import SMILES, member, save
 
 MISTAKES = ["CCO", "C(C", "c1ccccc1", "", "CC(=O)[O-].[Na+]"]
 

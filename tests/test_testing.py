@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tests.graphs import decalin, from_edges, ring
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
 
 from lspe import testing
 from lspe.encodings import LaplacianEncoding
+from tests.graphs import decalin, from_edges, ring
 
 GRAPHS = [decalin(), from_edges(4, ring(4))]
 

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 import torch
 from scipy.spatial.distance import cdist
-from tests.data.conftest import Benchmarks
 
 from lspe.data import DataError, GraphData, available, load
 from lspe.data.cifar10 import nearest_by_place
 from lspe.data.csl import SKIPS
 from lspe.data.inventory import verify
 from lspe.data.zinc import VOCABULARY, from_table
+from tests.data.conftest import Benchmarks
 
 
 def sizes(splits: dict[str, np.ndarray]) -> tuple[int, ...]:

@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.graphs import CORNER_CASES
 from torch_geometric.transforms import AddRandomWalkPE
 
 from lspe.data import DataError, PackedGraphs
 from lspe.encodings import laplacian_encoding
+from tests.graphs import CORNER_CASES
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.graphs import from_edges, permuted_batch, random_batches
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import get_laplacian, to_dense_adj, to_dense_batch
 
 from lspe.encodings import diffusion_kernel
+from tests.graphs import from_edges, permuted_batch, random_batches
 
 
 def kernel_of(data: Data, beta: float, steps: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.graphs import csl, cubic_8, decalin
 from torch_geometric.data import Batch
 
 from lspe.encodings import laplacian_encoding, random_walk_encoding, uniqueness
+from tests.graphs import csl, cubic_8, decalin
 
 
 @given(

@@ -3,10 +3,10 @@
 import networkx as nx
 import pytest
 import torch
-from tests.graphs import cubic_8
 from torch_geometric.utils import from_networkx
 
 from lspe.encodings import estimate_random_walk_encoding, random_walk_encoding
+from tests.graphs import cubic_8
 
 
 def coverage(edge_index: torch.Tensor, n: int, k: int, weight: torch.Tensor | None = None, probes: int = 256) -> float:

@@ -4,6 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import AddLaplacianEigenvectorPE
+from torch_geometric.utils import to_undirected
+
+from lspe.encodings import LaplacianEigen, laplacian, laplacian_encoding, random_signs, sparse_eigen
 from tests.graphs import (
     CORNER_CASES,
     csl,
@@ -14,11 +19,6 @@ from tests.graphs import (
     permuted_batch,
     random_batches,
 )
-from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import AddLaplacianEigenvectorPE
-from torch_geometric.utils import to_undirected
-
-from lspe.encodings import LaplacianEigen, laplacian, laplacian_encoding, random_signs, sparse_eigen
 
 
 def encode(data: Data, k: int, dtype: torch.dtype = torch.float64) -> LaplacianEigen:

@@ -8,6 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import AddRandomWalkPE
+
+from lspe.encodings import graphs as shared
+from lspe.encodings import random_walk, random_walk_encoding
 from tests.graphs import (
     CORNER_CASES,
     CSL_SKIPS,
@@ -20,11 +25,6 @@ from tests.graphs import (
     random_batches,
     random_graphs,
 )
-from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import AddRandomWalkPE
-
-from lspe.encodings import graphs as shared
-from lspe.encodings import random_walk, random_walk_encoding
 
 any_graph = {"directed": True, "weighted": True, "self_loops": True, "parallel_edges": True}
 

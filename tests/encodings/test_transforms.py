@@ -1,12 +1,12 @@
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.graphs import decalin, from_edges, random_batches
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddRandomWalkPE, Compose
 
 from lspe.encodings import LaplacianEncoding, RandomWalkEncoding, laplacian_encoding, random_walk_encoding
+from tests.graphs import decalin, from_edges, random_batches
 
 
 def test_in_place_of_the_transforms_of_pyg():

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from rdkit import Chem
 from rdkit.Chem.Crippen import MolLogP
-from tests.end_to_end.conftest import Computer
 
 from lspe.data.nci import source_file
+from tests.end_to_end.conftest import Computer
 
 pytestmark = pytest.mark.slow
 

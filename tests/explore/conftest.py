@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from tests.members import save
 
 from lspe.explore import create_app
+from tests.members import save
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = [

@@ -9,7 +9,6 @@ import httpx
 import numpy as np
 import pytest
 import torch
-from tests.members import member, save
 
 from lspe.data import Features, smiles_to_graphs
 from lspe.encodings import RandomWalkEncoding
@@ -17,6 +16,7 @@ from lspe.errors import UserError
 from lspe.explore.trained import Trained, principal_components, relative_change, watched_positions
 from lspe.nn.topology import Topology
 from lspe.predict import load
+from tests.members import member, save
 
 IBUPROFEN = "CC(C)Cc1ccc(cc1)C(C)C(=O)O"
 

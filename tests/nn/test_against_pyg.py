@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests.graphs import CORNER_CASES
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv, ResGatedGraphConv, TransformerConv
 from torch_geometric.utils import get_laplacian, scatter, to_dense_adj
 
 from lspe.nn import LSPE, PrincipalAggregation, Topology, center_and_normalize, positional_loss, readout
 from lspe.ops import gated_aggregate
+from tests.graphs import CORNER_CASES
 
 GRAPHS = Batch.from_data_list([CORNER_CASES[key] for key in ("decalin", "star", "first and last node isolated")])
 

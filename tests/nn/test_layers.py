@@ -3,11 +3,11 @@
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
-from tests.graphs import CORNER_CASES, random_batches
-from tests.nn.builders import LAYERS, call, call_nodes, make_layer, with_inputs
 from torch_geometric.data import Batch
 
 from lspe import testing
+from tests.graphs import CORNER_CASES, random_batches
+from tests.nn.builders import LAYERS, call, call_nodes, make_layer, with_inputs
 
 layers = pytest.mark.parametrize("name", LAYERS)
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

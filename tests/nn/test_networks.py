@@ -3,13 +3,13 @@
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
-from tests.graphs import CORNER_CASES, csl, random_batches
-from tests.nn.builders import FEATURES, MODELS, make_network, with_features
 from torch_geometric.data import Batch, Data
 
 from lspe import testing
 from lspe.encodings import RandomWalkEncoding
 from lspe.nn import Topology
+from tests.graphs import CORNER_CASES, csl, random_batches
+from tests.nn.builders import FEATURES, MODELS, make_network, with_features
 
 networks = pytest.mark.parametrize("model", MODELS)
 quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])

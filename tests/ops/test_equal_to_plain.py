@@ -4,14 +4,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.graphs import CORNER_CASES, from_edges, random_batches
-from tests.ops import cases
-from tests.ops.cases import Case
 from torch import nn
 from torch_geometric.data import Batch, Data
 
 from lspe.nn import PNA, SAN, GatedGCN, GraphiT, Topology, TowerPNA
 from lspe.ops import use
+from tests.graphs import CORNER_CASES, from_edges, random_batches
+from tests.ops import cases
+from tests.ops.cases import Case
 
 any_graph = {"directed": True, "self_loops": True, "parallel_edges": True}
 

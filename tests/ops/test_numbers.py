@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tests.graphs import CORNER_CASES
-from tests.ops import cases
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from lspe.ops import Edges, GateMaps, gated_convolution, tanh_residual, use
+from tests.graphs import CORNER_CASES
+from tests.ops import cases
 
 BATCH = Batch.from_data_list([CORNER_CASES[name] for name in ("decalin", "star", "one node", "tree")] * 3)
 

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from tests.graphs import CORNER_CASES
-from tests.ops import cases
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from lspe.nn import GatedGCN, Topology
 from lspe.ops import Edges, use
 from lspe.presets import build_network, load_preset
+from tests.graphs import CORNER_CASES
+from tests.ops import cases
 
 BATCH = Batch.from_data_list([CORNER_CASES["star"], CORNER_CASES["one node"], CORNER_CASES["path"]])
 CASES = {

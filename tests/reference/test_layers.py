@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+
+from lspe.nn import PNA, SAN, GatedGCN, GraphiT, TowerPNA
 from tests.reference.release import (
     Case,
     SlippedPNA,
@@ -15,9 +18,6 @@ from tests.reference.release import (
     load_weights,
     topology,
 )
-from torch import nn
-
-from lspe.nn import PNA, SAN, GatedGCN, GraphiT, TowerPNA
 
 TOLERANCE = 1e-10
 FILES = files("layer_*.npz")

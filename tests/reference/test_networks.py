@@ -4,6 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from lspe.config import validate
+from lspe.nn import PNA, Network, positional_loss
+from lspe.presets.catalog import build_network
+from lspe.presets.schema import Preset
 from tests.reference.release import (
     Case,
     SlippedPNA,
@@ -15,14 +23,6 @@ from tests.reference.release import (
     load_weights,
     topology,
 )
-from torch import Tensor
-from torch.nn import functional as F
-from torch_geometric.data import Data
-
-from lspe.config import validate
-from lspe.nn import PNA, Network, positional_loss
-from lspe.presets.catalog import build_network
-from lspe.presets.schema import Preset
 
 TOLERANCE = 1e-8
 FLOAT32_LOSS = 1e-7  # the release rounds the orthogonality term of its positional loss to float32

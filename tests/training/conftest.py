@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.training import small
 
 from lspe.data import GraphData
 from lspe.training import Experiment
+from tests.training import small
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.training.small import TINY, without_times
 from typer.testing import CliRunner
 
 from lspe.cli.main import app
 from lspe.errors import UserError
 from lspe.training import Run
+from tests.training.small import TINY, without_times
 
 SETTINGS = [argument for setting in TINY for argument in ("--set", setting)]
 

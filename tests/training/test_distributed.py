@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer
-from tests.training.small import without_times
 from torch import nn
 
 from lspe.data import GraphData
@@ -21,6 +20,7 @@ from lspe.training import Experiment, Objective, Run, fit
 from lspe.training.fitting import run_epochs
 from lspe.training.module import TrainingModule
 from lspe.training.protocol import FastProtocol, Training
+from tests.training.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 PATIENCE = 240.0

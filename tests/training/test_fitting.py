@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training import small
-from tests.training.small import without_times
 
 from lspe.data import BatchLoader, GraphData
 from lspe.training import Experiment, Run, RunError, fit, load_data, override, read_experiment
 from lspe.training.module import TrainingError
+from tests.training import small
+from tests.training.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 EPOCHS = "training.protocol.max_epochs={}".format

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests.training.small import without_times
 
 from lspe.data import GraphData
 from lspe.training import Experiment, Interrupted, Run, checkpoint, fit, override
 from lspe.training.checkpoint import CheckpointError
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
+from tests.training.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 EPOCHS = 8

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.training import small
 
 from lspe.data import GraphData
 from lspe.training import Experiment, Run, RunError, open_runs, train
 from lspe.training.progress import Progress
 from lspe.training.several import evaluate_runs, parts_of
+from tests.training import small
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 OPTIONS = {"device": "cpu", "threads": 1}

@@ -1,0 +1,73 @@
+"""What the benchmarks share: interleaved medians, memory, how times grow, tables."""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def interleaved(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each, taken in turns so that a busy moment hits all of them; a first round is not counted."""
+    for work in works:
+        work()
+    times = [[seconds(work) for work in works] for _ in range(repeats)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def peak_mb() -> float:
+    """The most memory that this process has held so far, in MiB (Linux counts in KiB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Growth:
+    """Times of one kind of work at growing sizes."""
+
+    def __init__(self, sizes: Sequence[int], works: Iterable[Callable[[], object]], repeats: int) -> None:
+        self.sizes = list(sizes)
+        self.seconds = interleaved(list(works), repeats)
+
+    @property
+    def exponent(self) -> float:
+        """b of the least-squares fit time = a · size^b."""
+        return float(np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0])
+
+    def to_dict(self) -> dict[str, object]:
+        return {"sizes": self.sizes, "ms": [1e3 * s for s in self.seconds], "exponent": self.exponent}
+
+
+def plot_growth(growths: Mapping[str, Growth], path: Path) -> None:
+    """One panel for each, on logarithmic axes, beside a line of slope one."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(growths), figsize=(3.2 * len(growths), 3), layout="constrained")
+    for axes, (name, growth) in zip(np.atleast_1d(panels), growths.items(), strict=True):
+        sizes, milliseconds = np.array(growth.sizes), 1e3 * np.array(growth.seconds)
+        axes.loglog(sizes, milliseconds[-1] * sizes / sizes[-1], color="0.7", linestyle="--", label="linear")
+        axes.loglog(sizes, milliseconds, color="#0072b2", marker="o", label=f"exponent {growth.exponent:.2f}")
+        axes.set(xlabel=name, ylabel="milliseconds")
+        axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def show(title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+    """A table with a line for each of ``rows`` and a column for each of their values."""
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    table = Table("", *columns, title=title)
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[column]:,.4g}" if column in row else "" for column in columns))
+    Console().print(table)

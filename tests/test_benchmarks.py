@@ -1,0 +1,72 @@
+"""What the benchmarks compare does the same work."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from benchmarks.floor import products_of
+from benchmarks.measure import Growth
+from benchmarks.message_passing import twin
+from lspe import ops
+from lspe.encodings import RandomWalkEncoding
+from lspe.presets import build_network, load_preset
+from tests.graphs import CORNER_CASES, cubic_8, decalin
+
+
+def zinc_like(k: int) -> Batch:
+    """Graphs of every kind with the features of ZINC and a k-step encoding."""
+    random = torch.Generator().manual_seed(0)
+    graphs = []
+    for graph in [decalin(), *CORNER_CASES.values(), cubic_8()]:
+        nodes, edges = graph.num_nodes, graph.edge_index.size(1)
+        graphs.append(
+            RandomWalkEncoding(k)(
+                Data(
+                    x=torch.randint(28, (nodes,), generator=random),
+                    edge_index=graph.edge_index,
+                    edge_attr=torch.randint(4, (edges,), generator=random),
+                    num_nodes=nodes,
+                )
+            )
+        )
+    return Batch.from_data_list(graphs)
+
+
+# PyG's standard deviation is zero where ours is √ε
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [("gatedgcn-lspe", 1e-8), ("pna-lspe", 1e-3), ("san-lspe", 1e-8), ("graphit-lspe", 1e-8)],
+)
+def test_layers_by_message_passing_equal_ours(name: str, tolerance: float) -> None:
+    torch.manual_seed(0)
+    network = build_network(f"zinc/{name}").double()
+    batch = zinc_like(load_preset(f"zinc/{name}").model.k)
+    batch.random_walk_pe = batch.random_walk_pe.double()
+    other = twin(network)
+    with ops.use("plain"):
+        expected, found = network(batch), other(batch)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    (gradient,) = torch.autograd.grad(expected.sum(), [network.embed_p.weight])
+    (of_other,) = torch.autograd.grad(found.sum(), [other.embed_p.weight])
+    torch.testing.assert_close(of_other, gradient, rtol=1e2 * tolerance, atol=tolerance)
+
+
+def test_products_of_one_input_are_counted_as_one() -> None:
+    x, y = torch.randn(5, 59), torch.randn(5, 59)
+    weights = torch.randn(3, 59, 20)
+
+    def work() -> None:
+        for weight in weights:
+            x @ weight
+        y @ weights[0]
+        torch.bmm(torch.randn(4, 5, 6), torch.randn(4, 6, 7))
+
+    run = products_of(work)
+    shapes = [(tuple(one.left.shape), tuple(one.right.shape)) for one in run.__closure__[0].cell_contents]  # type: ignore[index]
+    assert shapes == [((5, 64), (64, 96)), ((5, 64), (64, 32)), ((4, 5, 6), (4, 6, 7))]
+
+
+def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
+    growth = Growth.__new__(Growth)
+    growth.sizes, growth.seconds = [1, 2, 4], [3.0, 12.0, 48.0]
+    assert growth.exponent == pytest.approx(2)
