@@ -16,6 +16,7 @@ molecules taken as one), of layers and of encoding steps k.
 """
 
 import argparse
+import copy
 import json
 import multiprocessing
 import os
@@ -110,11 +111,12 @@ def first_batch(experiment: Experiment, graphs: int = BATCH) -> tuple[Network, B
 
 
 def stepper(network: Network, batch: Batch, topology: Topology | None = None) -> Callable[[], object]:
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
+    network.train()
+    optimizer = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()
-        loss(network.train()(batch, topology), batch).backward()
+        loss(network(batch, topology), batch).backward()
         optimizer.step()
 
     return step
@@ -125,9 +127,11 @@ def loss(output: Tensor, batch: Batch) -> Tensor:
 
 
 def inference(network: Network, batch: Batch) -> Callable[[], object]:
+    network = copy.deepcopy(network).eval()
+
     @torch.inference_mode()
     def infer() -> None:
-        network.eval()(batch)
+        network(batch)
 
     return infer
 
@@ -147,7 +151,7 @@ def epoch(preset: str, threads: int) -> dict[str, float]:
     data = load_data(experiment)
     network, batch = first_batch(experiment)
     objective = Objective(experiment.task, None)
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
+    optimizer = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
     stepper(network, batch)()
 
     def train() -> None:

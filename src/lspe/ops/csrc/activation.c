@@ -12,7 +12,7 @@ static inline integer whole_vector(integer c, integer width) { return c < width 
 
 static void tanh_task(void *argument, integer number)
 {
-    const struct activation *work = argument;
+    const struct activation copy = *(const struct activation *)argument, *work = &copy;
     for (integer row = begin_of(number); row < end_of(number, work->rows); row++)
         for (integer block = 0; block < work->width; block += LANES) {
             const integer c = whole_vector(block, work->width);
@@ -25,7 +25,7 @@ static void tanh_task(void *argument, integer number)
 
 static void gradient_task(void *argument, integer number)
 {
-    const struct activation *work = argument;
+    const struct activation copy = *(const struct activation *)argument, *work = &copy;
     for (integer row = begin_of(number); row < end_of(number, work->rows); row++)
         for (integer block = 0; block < work->width; block += LANES) {
             const integer c = whole_vector(block, work->width);

@@ -77,7 +77,7 @@ static inline real factor_of(const struct attention *work, const struct factor *
 /* The edges that lead to some nodes: all heads at once. */
 static void edges_task(void *argument, integer number)
 {
-    const struct attention *work = argument;
+    const struct attention copy = *(const struct attention *)argument, *work = &copy;
     const real rate = score_rate(work);
     real scores[work->heads_row];
     memset(scores, 0, sizeof scores);

@@ -88,7 +88,7 @@ static inline void clear(real *values, integer count) { memset(values, 0, (size_
 
 static void sum_task(void *argument, integer number)
 {
-    const struct gate *work = argument;
+    const struct gate copy = *(const struct gate *)argument, *work = &copy;
     const integer padded = work->padded, streams = work->streams;
     real total[padded];
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
@@ -125,7 +125,7 @@ static void sum_task(void *argument, integer number)
    dL/dg_j = (v_j - s) . dL/ds / t. */
 static void target_task(void *argument, integer number)
 {
-    const struct gate *work = argument;
+    const struct gate copy = *(const struct gate *)argument, *work = &copy;
     const integer padded = work->padded, streams = work->streams;
     real total[padded], of_total[padded], sums[streams * padded];
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
@@ -177,7 +177,7 @@ static void target_task(void *argument, integer number)
 /* From the source's side: gradients of what it gave the gate and its neighbours. With them its row is complete. */
 static void source_task(void *argument, integer number)
 {
-    const struct gate *work = argument;
+    const struct gate copy = *(const struct gate *)argument, *work = &copy;
     const integer padded = work->padded, streams = work->streams, row = parts(work) * padded;
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
         real *own = work->node_gradient + node * row;

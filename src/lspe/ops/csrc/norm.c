@@ -1,7 +1,7 @@
 /* Batch normalisation with what stands around it: out = residual + relu(weight * (scale * x - mean) * rate + bias).
 
    Rows have at least LANES channels. Of their blocks of LANES channels the last begins so early that it is whole, too;
-   what it shares with the one before is computed twice. */
+   what it shares with the one before is computed twice. Sums of a chunk of rows are therefore kept by block. */
 #include "tasks.h"
 
 #define CHUNK 128 /* rows whose sums are formed in `real`; the chunks' sums are put together in double */
@@ -31,28 +31,56 @@ static inline integer chunk_end(integer number, integer rows)
     return (number + 1) * CHUNK < rows ? (number + 1) * CHUNK : rows;
 }
 static inline real scale_of(const struct norm *work, integer row) { return work->scale ? work->scale[row] : 1; }
-static inline integer whole_block(integer c, integer width) { return c < width - LANES ? c : width - LANES; }
+static inline integer whole_block(integer block, integer width)
+{
+    return block < width - LANES ? block : width - LANES;
+}
+static inline integer blocked(integer width) { return (width + LANES - 1) / LANES * LANES; }
+
+static inline vector scaled(const struct norm *work, integer row, integer c)
+{
+    return load(work->x + row * work->x_row + c) * scale_of(work, row);
+}
+
+static inline vector normal_of(const struct norm *work, integer row, integer c)
+{
+    return (scaled(work, row, c) - load(work->mean + c)) * load(work->rate + c);
+}
+
+static inline void add_to(real *sum, vector value) { store(sum, load(sum) + value); }
+
+/* Two sums of a chunk, by block, to where they are put together. */
+static void store_sums(const struct norm *work, integer number, const real *first, const real *second)
+{
+    real *sums = work->sums + number * 2 * work->width;
+    for (integer block = 0; block < work->width; block += LANES) {
+        const integer c = whole_block(block, work->width);
+        store(sums + c, load(first + block));
+        store(sums + work->width + c, load(second + block));
+    }
+}
 
 /* Mean, and sum of squared deviations from it, of one chunk. The mean is formed of differences from the first row. */
 static void moments_task(void *argument, integer number)
 {
-    const struct norm *work = argument;
-    const integer first = number * CHUNK, end = chunk_end(number, work->rows);
-    for (integer block = 0; block < work->width; block += LANES) {
-        const integer c = whole_block(block, work->width);
-        const real *x = work->x + c;
-        const vector origin = load(x + first * work->x_row) * scale_of(work, first);
-        vector sum = {0}, squares = {0};
-        for (integer row = first; row < end; row++)
-            sum += load(x + row * work->x_row) * scale_of(work, row) - origin;
-        const vector mean = origin + sum / (real)(end - first);
-        for (integer row = first; row < end; row++) {
-            const vector deviation = load(x + row * work->x_row) * scale_of(work, row) - mean;
-            squares += deviation * deviation;
+    const struct norm copy = *(const struct norm *)argument, *work = &copy;
+    const integer first = number * CHUNK, end = chunk_end(number, work->rows), width = work->width;
+    real mean[blocked(width)], squares[blocked(width)];
+    memset(mean, 0, sizeof mean);
+    memset(squares, 0, sizeof squares);
+    for (integer row = first; row < end; row++)
+        for (integer block = 0; block < width; block += LANES) {
+            const integer c = whole_block(block, width);
+            add_to(mean + block, scaled(work, row, c) - scaled(work, first, c));
         }
-        store(work->sums + number * 2 * work->width + c, mean);
-        store(work->sums + (number * 2 + 1) * work->width + c, squares);
-    }
+    for (integer block = 0; block < width; block += LANES)
+        store(mean + block, scaled(work, first, whole_block(block, width)) + load(mean + block) / (real)(end - first));
+    for (integer row = first; row < end; row++)
+        for (integer block = 0; block < width; block += LANES) {
+            const vector deviation = scaled(work, row, whole_block(block, width)) - load(mean + block);
+            add_to(squares + block, deviation * deviation);
+        }
+    store_sums(work, number, mean, squares);
 }
 
 /* Mean and (biased) variance of all rows. */
@@ -76,21 +104,17 @@ static void find_moments(const struct norm *work, integer threads, real *mean, r
 
 static void apply_task(void *argument, integer number)
 {
-    const struct norm *work = argument;
+    const struct norm copy = *(const struct norm *)argument, *work = &copy;
     const vector floor = all(work->relu ? 0 : -INFINITY);
-    for (integer block = 0; block < work->width; block += LANES) {
-        const integer c = whole_block(block, work->width);
-        const vector mean = load(work->mean + c), bias = load(work->bias + c);
-        const vector rate = load(work->rate + c) * load(work->weight + c);
-        for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++) {
-            const vector x = load(work->x + row * work->x_row + c) * scale_of(work, row);
-            vector out = (x - mean) * rate + bias;
+    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
+        for (integer block = 0; block < work->width; block += LANES) {
+            const integer c = whole_block(block, work->width);
+            vector out = normal_of(work, row, c) * load(work->weight + c) + load(work->bias + c);
             out = where(out < floor, floor, out);
             if (work->residual)
                 out += load(work->residual + row * work->residual_row + c);
             store(work->out + row * work->width + c, out);
         }
-    }
 }
 
 /* out [rows, width]. In training the mean and the variance [width] are found here, in evaluation they are given. rate =
@@ -120,36 +144,32 @@ static inline vector behind_relu(const struct norm *work, integer row, integer c
 
 static void gradient_sums_task(void *argument, integer number)
 {
-    const struct norm *work = argument;
-    for (integer block = 0; block < work->width; block += LANES) {
-        const integer c = whole_block(block, work->width);
-        const vector mean = load(work->mean + c), rate = load(work->rate + c);
-        vector sum = {0}, product = {0};
-        for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++) {
-            const vector normal = (load(work->x + row * work->x_row + c) * scale_of(work, row) - mean) * rate;
-            const vector gradient = behind_relu(work, row, c, normal);
-            sum += gradient;
-            product += gradient * normal;
+    const struct norm copy = *(const struct norm *)argument, *work = &copy;
+    const integer width = work->width;
+    real sum[blocked(width)], product[blocked(width)];
+    memset(sum, 0, sizeof sum);
+    memset(product, 0, sizeof product);
+    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
+        for (integer block = 0; block < width; block += LANES) {
+            const integer c = whole_block(block, width);
+            const vector normal = normal_of(work, row, c), gradient = behind_relu(work, row, c, normal);
+            add_to(sum + block, gradient);
+            add_to(product + block, gradient * normal);
         }
-        store(work->sums + number * 2 * work->width + c, sum);
-        store(work->sums + (number * 2 + 1) * work->width + c, product);
-    }
+    store_sums(work, number, sum, product);
 }
 
 static void x_gradient_task(void *argument, integer number)
 {
-    const struct norm *work = argument;
-    for (integer block = 0; block < work->width; block += LANES) {
-        const integer c = whole_block(block, work->width);
-        const vector mean = load(work->mean + c), rate = load(work->rate + c), slope = rate * load(work->weight + c);
-        const vector mean_gradient = load(work->mean_gradient + c), mean_product = load(work->mean_product + c);
-        for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++) {
-            const real scale = scale_of(work, row);
-            const vector normal = (load(work->x + row * work->x_row + c) * scale - mean) * rate;
-            const vector gradient = behind_relu(work, row, c, normal) - mean_gradient - normal * mean_product;
-            store(work->x_gradient + row * work->x_row + c, gradient * slope * scale);
+    const struct norm copy = *(const struct norm *)argument, *work = &copy;
+    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
+        for (integer block = 0; block < work->width; block += LANES) {
+            const integer c = whole_block(block, work->width);
+            const vector normal = normal_of(work, row, c), slope = load(work->rate + c) * load(work->weight + c);
+            const vector gradient = behind_relu(work, row, c, normal) - load(work->mean_gradient + c)
+                                    - normal * load(work->mean_product + c);
+            store(work->x_gradient + row * work->x_row + c, gradient * slope * scale_of(work, row));
         }
-    }
 }
 
 /* Gradients of x (its rows as far apart as x's), weight and bias. In training the mean and the variance are those of

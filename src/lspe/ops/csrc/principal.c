@@ -68,7 +68,7 @@ static inline real *piece(const struct principal *work, real *aggregates, intege
 
 static void aggregate_task(void *argument, integer number)
 {
-    const struct principal *work = argument;
+    const struct principal copy = *(const struct principal *)argument, *work = &copy;
     const integer padded = work->padded, width = work->width;
     real rows[KINDS * padded];
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
@@ -122,7 +122,7 @@ static void message_gradients(const struct principal *work, integer node, intege
 
 static void target_task(void *argument, integer number)
 {
-    const struct principal *work = argument;
+    const struct principal copy = *(const struct principal *)argument, *work = &copy;
     const integer padded = work->padded, width = work->width;
     real gradients[KINDS * padded];
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
@@ -149,7 +149,7 @@ static void target_task(void *argument, integer number)
 
 static void source_task(void *argument, integer number)
 {
-    const struct principal *work = argument;
+    const struct principal copy = *(const struct principal *)argument, *work = &copy;
     const integer padded = work->padded;
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
         real *own = work->node_gradient + (node * PARTS + AT_SOURCE) * padded;
@@ -202,7 +202,7 @@ struct update {
 
 static void update_task(void *argument, integer number)
 {
-    const struct update *work = argument;
+    const struct update copy = *(const struct update *)argument, *work = &copy;
     const integer width = work->width;
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
         real *restrict out = work->out + node * work->towers * width;
@@ -219,7 +219,7 @@ static void update_task(void *argument, integer number)
 
 static void update_gradient_task(void *argument, integer number)
 {
-    const struct update *work = argument;
+    const struct update copy = *(const struct update *)argument, *work = &copy;
     const integer width = work->width, all_towers = work->towers * width;
     for (integer node = begin_of(number); node < end_of(number, work->nodes); node++) {
         const real *restrict gradient = work->gradient + node * work->gradient_row;

@@ -5,6 +5,8 @@
 
 #include "real.h"
 
+/* A task begins by copying its work: then the compiler knows that what it stores does not change the sizes and
+   places it works with. */
 typedef void (*task)(void *work, integer number);
 
 void run_tasks(integer threads, integer tasks, task one, void *work);
