@@ -9,9 +9,6 @@ import json
 import os
 import statistics
 import tempfile
-import time
-import timeit
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Batch
 
+from benchmarks.measure import interleaved, seconds
 from lspe.data import GraphData, iter_table_chunks, load, read_table
 from lspe.data.download import find
 from lspe.data.nci import source_file
@@ -105,22 +103,6 @@ def write_table(path: Path, molecules: int) -> None:
         file.write("smiles,y\n")
         for number in range(molecules):
             file.write(f"{smiles[number % len(smiles)]},{number % 97}\n")
-
-
-def interleaved(works: Sequence[Callable[[], object]], repeats: int, calls: int = 10) -> list[float]:
-    """Median seconds a call of each, taken in turns so that a busy moment hits all of them.
-
-    A turn is several calls in a row without garbage collection, as timeit measures, so caches are warm for both. With
-    turns of a single call (``calls=1``) each meets the caches the other left, and the ratio is lower.
-    """
-    times = [[timeit.timeit(work, number=calls) / calls for work in works] for _ in range(repeats)]
-    return [statistics.median(column) for column in zip(*times, strict=True)]
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

@@ -21,12 +21,24 @@ def pointers(counts: ArrayLike) -> Index:
     return ptr
 
 
-def rows_of(ptr: Index, number: Index) -> tuple[Index, Index]:
-    """The rows of the graphs `number` one after the other, and where each graph's begin in the result."""
-    start = ptr[number]
-    counts = ptr[number + 1] - start
-    begin = pointers(counts)
-    return np.repeat(start - begin[:-1], counts) + np.arange(begin[-1]), begin
+def rows_of(ptr: Index, number: Index) -> tuple[list[Index], Index, Index]:
+    """The rows of the graphs `number` one after the other, at each of several levels (nodes, edges).
+
+    Shapes:
+        - **ptr:** :math:`[L, G + 1]`, :func:`pointers` of each level
+        - **number:** :math:`[B]`
+        - **output:** the rows of each level; how many each graph has, :math:`[L, B]`; where each graph's begin in
+          the result, :math:`[L, B + 1]`
+    """
+    start = ptr.take(number, axis=1)
+    counts = ptr.take(number + 1, axis=1) - start
+    begin = np.zeros((len(ptr), len(number) + 1), dtype=np.int64)
+    counts.cumsum(axis=1, out=begin[:, 1:])
+    start -= begin[:, :-1]
+    rows = [one.repeat(count) for one, count in zip(start, counts, strict=True)]
+    for level in rows:
+        level += np.arange(len(level))
+    return rows, counts, begin
 
 
 def both_directions(

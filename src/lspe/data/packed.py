@@ -171,38 +171,39 @@ class PackedGraphs:
     def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
         """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph work."""
         number = self.numbers(indices)
-        nodes, ptr = rows_of(self.node_ptr, number)
-        edges, edge_slices = rows_of(self.edge_ptr, number)
-        count = len(number)
-        num_nodes = ptr[1:] - ptr[:-1]
+        (nodes, edges), (num_nodes, num_edges), begin = rows_of(self._pointers, number)
+        first_node = begin[0, :-1]
         rows = {"node": nodes, "edge": edges, "graph": number}
-        slices = {
-            "node": torch.from_numpy(ptr),
-            "edge": torch.from_numpy(edge_slices),
-            "graph": torch.arange(count + 1),
-        }
-        first_node = slices["node"][:-1]
-        no_increment = torch.zeros(count, dtype=torch.long)
-
-        batch = type.__call__(_DataBatch)  # the metaclass's own call builds a new class each time
-        store = batch._store
+        attributes: dict[str, Any] = {}
         for name, level, column in self._fields:
             if name == "edge_index":
-                offset = np.repeat(ptr[:-1], edge_slices[1:] - edge_slices[:-1])
                 edge_index = np.empty((2, len(edges)), dtype=np.int64)
+                offset = first_node.repeat(num_edges)
                 np.add(self.source.take(edges), offset, out=edge_index[0])
                 np.add(self.target.take(edges), offset, out=edge_index[1])
-                store[name] = torch.from_numpy(edge_index)
+                attributes[name] = torch.from_numpy(edge_index)
             else:
-                store[name] = _tensor(column.take(rows[level], axis=0))
+                attributes[name] = _tensor(column.take(rows[level], axis=0))
+
+        counting = np.arange(len(number) + 1)
+        slices = {level: torch.from_numpy(one) for level, one in zip(_LEVELS, (*begin, counting), strict=True)}
+        increments = dict.fromkeys(attributes, torch.from_numpy(np.zeros_like(number)))
+        increments["edge_index"] = torch.from_numpy(first_node)
+        internal = {
+            "_num_graphs": len(number),
+            "_slice_dict": {name: slices[level] for name, level, _ in self._fields},
+            "_inc_dict": increments,
+        }
         if "x" not in self.node:
-            store._num_nodes = num_nodes.tolist()
-            store["num_nodes"] = len(nodes)
-        store["batch"] = torch.from_numpy(np.repeat(np.arange(count), num_nodes))
-        store["ptr"] = slices["node"]
-        store._num_graphs = count
-        store._slice_dict = {name: slices[level] for name, level, _ in self._fields}
-        store._inc_dict = {name: first_node if name == "edge_index" else no_increment for name, *_ in self._fields}
+            internal["_num_nodes"] = num_nodes.tolist()
+            attributes["num_nodes"] = len(nodes)
+        attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
+        attributes["ptr"] = slices["node"]
+
+        # PyG's metaclass builds a class at each call, and its setters cost more than the arrays
+        batch = type.__call__(_DataBatch)
+        batch._store._mapping.update(attributes)
+        vars(batch._store).update(internal)
         return batch
 
     def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
@@ -229,10 +230,13 @@ class PackedGraphs:
             return np.empty(0, dtype=np.int64)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise IndexError(f"graphs are chosen by a list of integers, not by {chosen.dtype}{list(chosen.shape)}")
-        if chosen.min() < -len(self) or chosen.max() >= len(self):
-            raise IndexError(f"graphs {chosen.min()} … {chosen.max()} asked of a set of {len(self)}")
-        chosen = chosen.astype(np.int64)
-        return np.where(chosen < 0, chosen + len(self), chosen) if self.index is None else self.index[chosen]
+        first, last = int(chosen.min()), int(chosen.max())
+        if first < -len(self) or last >= len(self):
+            raise IndexError(f"graphs {first} … {last} asked of a set of {len(self)}")
+        chosen = chosen.astype(np.int64, copy=False)
+        if self.index is not None:
+            return self.index[chosen]
+        return chosen if first >= 0 else np.where(chosen < 0, chosen + len(self), chosen)
 
     @property
     def num_nodes(self) -> Index:
@@ -259,6 +263,11 @@ class PackedGraphs:
         if self.path is None:
             return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
         return _reopen, (self.path, self.encodings, self.index)
+
+    @cached_property
+    def _pointers(self) -> Index:
+        """:math:`[2, G + 1]`: where each graph's nodes and edges begin."""
+        return np.stack([self.node_ptr, self.edge_ptr])
 
     @cached_property
     def _fields(self) -> tuple[tuple[str, Level, Array], ...]:
