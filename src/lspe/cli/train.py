@@ -56,51 +56,79 @@ class OnInvalid(StrEnum):
 
 def train(
     source: Annotated[
-        str | None, typer.Argument(metavar="[PRESET|CONFIG.YAML|RUN]", help="What to train (lspe presets lists them).")
+        str | None, typer.Argument(metavar="[PRESET|CONFIG.YAML|RUN]", help="What to train; see lspe presets.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value: model.layers=4. Repeatable.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value: model.layers=4.")
     ] = None,
-    protocol: Annotated[Protocol | None, typer.Option(help="The paper's protocol, or the fast one.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
-    seed: Annotated[list[int] | None, typer.Option(help="Of weights and order; repeat for several runs.")] = None,
-    fold: Annotated[int | None, typer.Option(min=0, help="Only this fold (0, 1, …); otherwise all.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; otherwise one below runs/.")] = None,
+    protocol: Annotated[Protocol | None, typer.Option(metavar="NAME", help="paper or fast.")] = None,
+    epochs: Annotated[int | None, typer.Option(metavar="N", min=1, help="At most so many.")] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Of weights and order; repeat for several.")
+    ] = None,
+    fold: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only this one (0, 1, …); otherwise all.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; otherwise one below runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     init_from: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from another run's weights.")] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
-    data: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet with SMILES.", rich_help_panel=TABLE)] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="CSV, TSV or Parquet with SMILES.", rich_help_panel=TABLE)
+    ] = None,
     target: Annotated[
-        list[str] | None, typer.Option(help="Column to learn; repeat for several.", rich_help_panel=TABLE)
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="What to learn; repeat for several.", rich_help_panel=TABLE),
     ] = None,
     smiles_column: Annotated[
-        str | None, typer.Option("--smiles-column", "--smiles", help="Column of SMILES.", rich_help_panel=TABLE)
+        str | None, typer.Option(metavar="COLUMN", help="Where the SMILES are.", rich_help_panel=TABLE)
     ] = None,
-    task: Annotated[TaskKind | None, typer.Option(help="If it cannot be found out.", rich_help_panel=TABLE)] = None,
+    task: Annotated[
+        TaskKind | None,
+        typer.Option(metavar="KIND", help="regression, binary or multiclass.", rich_help_panel=TABLE),
+    ] = None,
     weight_column: Annotated[
-        str | None, typer.Option(help="Column with the weight of each row.", rich_help_panel=TABLE)
+        str | None, typer.Option(metavar="COLUMN", help="How much a row counts.", rich_help_panel=TABLE)
     ] = None,
-    split: Annotated[Split | None, typer.Option(help="How to divide the rows.", rich_help_panel=TABLE)] = None,
+    split: Annotated[
+        Split | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
+    ] = None,
     split_column: Annotated[
-        str | None, typer.Option(help="Column that says train, val or test.", rich_help_panel=TABLE)
+        str | None, typer.Option(metavar="COLUMN", help="Which says train, val or test.", rich_help_panel=TABLE)
     ] = None,
-    folds: Annotated[int | None, typer.Option(min=3, help="Cross-validate.", rich_help_panel=TABLE)] = None,
-    fragments: Annotated[Fragments, typer.Option(help="Salts and mixtures.", rich_help_panel=TABLE)] = Fragments.keep,
+    folds: Annotated[
+        int | None, typer.Option(metavar="N", min=3, help="Cross-validate.", rich_help_panel=TABLE)
+    ] = None,
+    fragments: Annotated[
+        Fragments,
+        typer.Option(
+            metavar="DO", help="Salts: keep (as usual), largest or error.", show_default=False, rich_help_panel=TABLE
+        ),
+    ] = Fragments.keep,
     on_invalid: Annotated[
-        OnInvalid, typer.Option(help="Rows that cannot be used.", rich_help_panel=TABLE)
+        OnInvalid,
+        typer.Option(
+            metavar="DO", help="Bad rows: error (as usual), skip or nan.", show_default=False, rich_help_panel=TABLE
+        ),
     ] = OnInvalid.error,
-    device: Annotated[Device, typer.Option(rich_help_panel=MACHINE)] = Device.auto,
-    devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.", rich_help_panel=MACHINE)] = 1,
-    nodes: Annotated[int, typer.Option(min=1, help="Machines that do.", rich_help_panel=MACHINE)] = 1,
+    device: Annotated[
+        Device, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.", rich_help_panel=MACHINE)
+    ] = Device.auto,
+    devices: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes that share each batch.", rich_help_panel=MACHINE)
+    ] = 1,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Machines that do.", rich_help_panel=MACHINE)] = 1,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Of each process; otherwise all cores.", rich_help_panel=MACHINE)
+        int | None, typer.Option(metavar="N", min=1, help="Of each process; otherwise all.", rich_help_panel=MACHINE)
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that read molecules.", rich_help_panel=MACHINE)
+        int | None, typer.Option(metavar="N", min=1, help="Processes that read molecules.", rich_help_panel=MACHINE)
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="Where data sets are.", rich_help_panel=MACHINE)] = None,
+    root: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where data sets are.", rich_help_panel=MACHINE)
+    ] = None,
 ) -> None:
-    """Train a network; without an argument, the default one on the molecules that come with RDKit.
+    """Train a network; without an argument, the default on molecules of RDKit.
 
     Examples: lspe train zinc/gatedgcn-lspe --protocol fast
               lspe train --data solubility.csv --target logS --out runs/logS
