@@ -4,25 +4,23 @@ The public names, nothing else. They are loaded on first use, so that ``import l
 ``lspe --help`` stay quick.
 """
 
-from importlib import import_module
-from typing import Any
-
+from lspe._lazy import names_on_use
 from lspe._version import __version__
 
 _HOME = {
-    "random_walk_encoding": "lspe.encodings",
-    "laplacian_encoding": "lspe.encodings",
-    "diffusion_kernel": "lspe.encodings",
-    "random_walk_test": "lspe.isomorphism",
-    "weisfeiler_lehman_test": "lspe.isomorphism",
-    "LSPE": "lspe.nn",
-    "Network": "lspe.nn",
-    "build_network": "lspe.presets",
-    "list_presets": "lspe.presets",
-    "load_preset": "lspe.presets",
-    "load": "lspe.predict",
-    "LSPERegressor": "lspe.estimators",
-    "LSPEClassifier": "lspe.estimators",
+    "random_walk_encoding": ".encodings",
+    "laplacian_encoding": ".encodings",
+    "diffusion_kernel": ".encodings",
+    "random_walk_test": ".isomorphism",
+    "weisfeiler_lehman_test": ".isomorphism",
+    "LSPE": ".nn",
+    "Network": ".nn",
+    "build_network": ".presets",
+    "list_presets": ".presets",
+    "load_preset": ".presets",
+    "load": ".predict",
+    "LSPERegressor": ".estimators",
+    "LSPEClassifier": ".estimators",
 }
 
 __all__ = [
@@ -30,12 +28,4 @@ __all__ = [
     *_HOME,
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lspe' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_use(__name__, _HOME)

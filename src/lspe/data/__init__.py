@@ -4,8 +4,9 @@ The names are loaded on first use: worker processes that turn molecules into gra
 nor pandas.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lspe._lazy import names_on_use
 
 if TYPE_CHECKING:
     from lspe.data.benchmarks import Benchmark, available, load
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
     from lspe.data.table import Table, read_table
 
 _HOME = {
-    "BatchLoader": "loader",
-    "Benchmark": "benchmarks",
-    "CorruptFileError": "errors",
-    "DataError": "errors",
-    "Features": "features",
-    "GraphData": "graphdata",
-    "PackedGraphs": "packed",
-    "PackedWriter": "packed",
-    "Table": "table",
-    "TableChunk": "reading",
-    "available": "benchmarks",
-    "from_pyg": "pyg",
-    "iter_table_chunks": "reading",
-    "load": "benchmarks",
-    "read_table": "table",
-    "smiles_to_data": "molecules",
-    "smiles_to_graphs": "molecules",
+    "BatchLoader": ".loader",
+    "Benchmark": ".benchmarks",
+    "CorruptFileError": ".errors",
+    "DataError": ".errors",
+    "Features": ".features",
+    "GraphData": ".graphdata",
+    "PackedGraphs": ".packed",
+    "PackedWriter": ".packed",
+    "Table": ".table",
+    "TableChunk": ".reading",
+    "available": ".benchmarks",
+    "from_pyg": ".pyg",
+    "iter_table_chunks": ".reading",
+    "load": ".benchmarks",
+    "read_table": ".table",
+    "smiles_to_data": ".molecules",
+    "smiles_to_graphs": ".molecules",
 }
 
 __all__ = [
@@ -59,12 +60,4 @@ __all__ = [
     "smiles_to_graphs",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lspe.data' has no attribute {name!r}")
-    return getattr(import_module(f"lspe.data.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_use(__name__, _HOME)

@@ -7,8 +7,9 @@
 The names are loaded on first use: presets need the protocols and nothing of what trains with them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lspe._lazy import names_on_use
 
 if TYPE_CHECKING:
     from lspe.training.evaluation import Evaluation, evaluate
@@ -28,25 +29,25 @@ if TYPE_CHECKING:
     from lspe.training.tasks import Objective, TargetScaling
 
 _HOME = {
-    "Evaluation": "evaluation",
-    "Experiment": "experiment",
-    "Interface": "run",
-    "Interrupted": "fitting",
-    "Objective": "tasks",
-    "Run": "run",
-    "RunError": "run",
-    "TableSource": "experiment",
-    "TargetScaling": "tasks",
-    "evaluate": "evaluation",
-    "fit": "fitting",
-    "load_data": "experiment",
-    "open_runs": "several",
-    "override": "experiment",
-    "read_experiment": "experiment",
-    "train": "several",
-    "with_epochs": "experiment",
-    "with_protocol": "experiment",
-    "with_table": "experiment",
+    "Evaluation": ".evaluation",
+    "Experiment": ".experiment",
+    "Interface": ".run",
+    "Interrupted": ".fitting",
+    "Objective": ".tasks",
+    "Run": ".run",
+    "RunError": ".run",
+    "TableSource": ".experiment",
+    "TargetScaling": ".tasks",
+    "evaluate": ".evaluation",
+    "fit": ".fitting",
+    "load_data": ".experiment",
+    "open_runs": ".several",
+    "override": ".experiment",
+    "read_experiment": ".experiment",
+    "train": ".several",
+    "with_epochs": ".experiment",
+    "with_protocol": ".experiment",
+    "with_table": ".experiment",
 }
 
 __all__ = [
@@ -71,12 +72,4 @@ __all__ = [
     "with_table",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lspe.training' has no attribute {name!r}")
-    return getattr(import_module(f"lspe.training.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_use(__name__, _HOME)
