@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lspe.cli.encode import encode
 from lspe.data.encoding_files import write_encodings
 from lspe.data.errors import DataError
+from lspe.errors import UserError
 from lspe.data.graph_files import read_graph_file
 from lspe.encodings import laplacian_encoding, random_walk_encoding
 from lspe.plots.sketch import sketch_smiles
@@ -157,7 +158,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Pat
         write_encodings("missing.csv", tmp_path / "out.npz", k=0)
     with pytest.raises(DataError, match="does not exist"):
         write_encodings("missing.csv", tmp_path / "out.npz")
-    with pytest.raises(DataError, match="there is no folder"):
+    with pytest.raises(UserError, match="there is no folder"):
         write_encodings("missing.csv", tmp_path / "no" / "out.npz")
     with pytest.raises(DataError, match="does not exist"):
         write_encodings("missing.graphml", tmp_path / "out.npz")

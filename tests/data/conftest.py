@@ -1,6 +1,5 @@
 """Every test has a cache of its own, except those that share one of the session to convert a benchmark only once."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where this test's derived files go."""
     monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder with the benchmarks' files."""
-    folder = os.environ.get("LSPE_DATA")
-    if not folder:
-        pytest.skip("LSPE_DATA does not name a folder with the benchmarks' files")
-    return Path(folder)
 
 
 class Benchmarks:

@@ -1,6 +1,5 @@
 """Tables of forty molecules and the benchmarks' folder; everything derived goes into a cache of the session."""
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,12 +53,3 @@ def prepared(tables: dict[str, Path]) -> Callable[..., tuple[Experiment, GraphDa
         return one, small.data_of(one)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder with the benchmarks' files."""
-    folder = os.environ.get("LSPE_DATA")
-    if not folder:
-        pytest.skip("LSPE_DATA does not name a folder with the benchmarks' files")
-    return Path(folder)

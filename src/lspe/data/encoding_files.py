@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ from lspe.data.molecules import smiles_to_graphs
 from lspe.data.packed import EncodingKind
 from lspe.data.progress import progress_bar
 from lspe.data.reading import iter_table_chunks
+from lspe.files import check_folder_of, complete_or_nothing
 
 _ROWS = 20_000
 _TABLE_COLUMNS = ("molecule", "smiles", "atom")
@@ -80,6 +80,7 @@ def write_encodings(
     sinks: dict[str, type[_Sink]] = {".parquet": _Parquet, ".npz": _Npz}
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
+    check_folder_of(target)
     if encoding not in ATTRIBUTE:
         raise DataError(f"there is no encoding {encoding!r}; use 'rwpe' (random walk) or 'lappe' (Laplacian)")
     if k < 1:
@@ -92,7 +93,7 @@ def write_encodings(
     columns = (*columns, *(f"{encoding}_{column}" for column in range(1, k + 1)), "reason")
     rows = encoded = nodes = 0
     first_reason: str | None = None
-    with _complete_or_nothing(target) as temporary, sinks[target.suffix.lower()](temporary, columns) as sink:
+    with complete_or_nothing(target) as temporary, sinks[target.suffix.lower()](temporary, columns) as sink:
         for piece in pieces:
             sink.write(piece, rows)
             for row, reason in sorted(piece.reasons.items()):
@@ -220,16 +221,3 @@ class _Npz:
 
     def write(self, piece: Encoded, first: int) -> None:
         self.pieces.append(piece)
-
-
-@contextmanager
-def _complete_or_nothing(path: Path) -> Iterator[Path]:
-    """A file to write to that gets the name `path` only when everything went well."""
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

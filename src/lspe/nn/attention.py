@@ -12,19 +12,9 @@ from lspe.ops import PairMaps, pair_attention, tanh_residual
 
 
 class PairAttention(nn.Module):
-    r"""Multi-head attention over the full graph.
+    """Multi-head attention over the full graph: the maps of :func:`lspe.ops.pair_attention`, which has the equations.
 
-    .. math::
-        \hat x_i = \Big\Vert_{k=1}^H \frac{\sum_{j \ne i} w_{ij}^k v_j^k}{\sum_{j \ne i} w_{ij}^k + \epsilon},
-        \qquad w_{ij}^k = f_{ij} \exp(\mathrm{clamp}(A_{ij}^k, -5, 5)), \qquad
-        A_{ij}^k = \begin{cases}
-            {q_i^k}^T \mathrm{diag}(c_{ij}^k)\, k_j^k / \sqrt{d_k} & ij \in E \\
-            {\bar q_i^k}{}^T \mathrm{diag}(\bar c_{ij}^k)\, \bar k_j^k / \sqrt{d_k} & ij \notin E
-        \end{cases}
-
-    with c = E e and c̄ = Ē e. The pairs that are not edges share one embedding e, so c̄ scales the channels of
-    q̄ and their scores are an ordinary product of matrices; the edges are a sparse part, written over it. Memory
-    is at most O(B · H · n²), not O(B · n² · d).
+    The pairs that are not edges share one embedding e.
 
     Args:
         in_dim: width of x: 2d for structure beside positions, else d.

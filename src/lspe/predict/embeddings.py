@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lspe.errors import UserError
-from lspe.predict.output import complete_or_nothing
+from lspe.files import check_folder_of, complete_or_nothing
 from lspe.predict.predictor import Predictions
 
 
@@ -39,6 +39,7 @@ def open_embeddings(path: str | os.PathLike[str]) -> Iterator[EmbeddingsWriter]:
     kinds = {".npz": _Npz, ".parquet": _Parquet}
     if target.suffix.lower() not in kinds:
         raise UserError(f"{path}: vectors are written to a name that ends in .npz or .parquet")
+    check_folder_of(target)
     with complete_or_nothing(target) as temporary:
         writer: Any = kinds[target.suffix.lower()](temporary)
         try:

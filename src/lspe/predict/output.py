@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lspe.errors import UserError
+from lspe.files import check_folder_of, complete_or_nothing
 
 DIGITS = 7
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -33,7 +34,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
     kind = Path(target.stem).suffix if target.suffix.lower() == ".gz" else target.suffix
     if kind.lower() not in (*_DELIMITERS, ".parquet"):
         raise UserError(f"{path}: a table is written to a name that ends in .csv, .tsv or .parquet (.gz may follow)")
-    _check_folder(target)
+    check_folder_of(target)
     return kind.lower()
 
 
@@ -69,25 +70,6 @@ def open_table(
         text.write([list(numeric)])
         yield text
         file.flush()
-
-
-@contextmanager
-def complete_or_nothing(path: Path) -> Iterator[Path]:
-    """A file to write to that gets the name `path` only when everything went well."""
-    _check_folder(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise UserError(f"{path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; name a file in it")
 
 
 def _as_text(binary: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from lspe.errors import UserError
+from lspe.files import complete_or_nothing
 
 FORMAT = 1
 
@@ -25,21 +26,17 @@ class CheckpointError(UserError):
 
 def save(path: Path, state: dict[str, Any]) -> None:
     """Write ``state`` to ``path``; the old file stays as it is until the new one is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with complete_or_nothing(path) as temporary, temporary.open("wb") as file:
             torch.save({"format": FORMAT, **state}, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
     except (OSError, RuntimeError) as error:
         kept = f"; the one of before ({path.name}) is intact" if path.exists() else ""
         raise CheckpointError(
             f"{path}: the checkpoint could not be written ({error}){kept}. "
             f"Make room on the disk and go on with: lspe train {path.parent} --resume"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 from lspe.data import Features, GraphData, PackedGraphs
 from lspe.errors import UserError
+from lspe.files import complete_or_nothing
 from lspe.nn import Network
 from lspe.presets import build_network
 from lspe.training import checkpoint
@@ -194,14 +195,11 @@ class Run:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole: it has its name only when it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        with complete_or_nothing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise _cannot_write(path, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
