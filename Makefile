@@ -39,9 +39,12 @@ format: $(READY)  ## let ruff put the code in shape
 docs: $(DOCS)  ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-bench: $(READY)  ## measure, side by side in one run
-	$(BIN)/python -m benchmarks.data $(ARGS)
-	$(BIN)/python -m benchmarks.predict $(ARGS)
+bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small tables in $$LSPE_DATA; half an hour)
+	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.encodings
+	$(BIN)/python -m benchmarks.data
+	$(BIN)/python -m benchmarks.predict
+	$(BIN)/python -m benchmarks.estimators
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -54,7 +54,8 @@ def main() -> None:
             if not arguments.json:
                 print(f"{name}, {result['model']}: RMSE {result['rmse']}", flush=True)
     if arguments.json:
-        print(json.dumps(results, indent=2))
+        by_data = {name: {one["model"]: one for one in results if one["data"] == name} for name in arguments.data}
+        print(json.dumps(by_data, indent=2))
         return
     table = Table("data", "model", "RMSE", "MAE", "seconds a fit", "won against")
     for result in results:

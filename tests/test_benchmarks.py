@@ -1,5 +1,10 @@
 """What the benchmarks compare does the same work."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -70,3 +75,25 @@ def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
     growth = Growth.__new__(Growth)
     growth.sizes, growth.seconds = [1, 2, 4], [3.0, 12.0, 48.0]
     assert growth.exponent == pytest.approx(2)
+
+
+STEP = {"step_ms", "plain_ms", "pyg_ms", "floor_ms", "epoch_s", "peak_mb", "batch_graphs"}
+ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "place", "names"),
+    [
+        ("training --quick --repeats 1 --threads 1", "zinc/gatedgcn-lspe", STEP),
+        ("encodings --quick --repeats 1", "lappe", ENCODING),
+        ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
+        ("predict --molecules 500", None, {"molecules a second"}),
+        ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),
+    ],
+)
+def test_every_benchmark_gives_json(command: str, place: str | None, names: set[str], shared_data: Path) -> None:
+    words = [sys.executable, "-m", *f"benchmarks.{command} --json".split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    result = json.loads(done.stdout)
+    assert names <= set(result if place is None else result[place])
