@@ -39,7 +39,7 @@ format: $(READY)  ## let ruff put the code in shape
 docs: $(DOCS)  ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small tables in $$LSPE_DATA; half an hour)
+bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small tables in the data root; half an hour)
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.encodings
 	$(BIN)/python -m benchmarks.data
