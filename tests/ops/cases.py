@@ -14,6 +14,7 @@ from lspe.ops import (
     Pairs,
     TowerMaps,
     batch_norm,
+    dropout,
     gated_convolution,
     pair_attention,
     principal_aggregation,
@@ -152,6 +153,14 @@ def activation(rows: int, *, residual: bool = True, width: int = WIDTH) -> Case:
         return (tanh_residual(x, old) if residual else tanh_residual(x, None) + 0 * old,)
 
     return Case(run, [2 * random(rows, width, seed=0), random(rows, width, seed=1)])
+
+
+def dropped(rows: int, *, width: int = WIDTH) -> Case:
+    def run(x: Tensor) -> tuple[Tensor, ...]:
+        torch.manual_seed(0)
+        return (dropout(x, 0.4, True),)
+
+    return Case(run, [random(rows, width, seed=0)])
 
 
 def on_graphs(data: Data) -> dict[str, Case]:

@@ -115,14 +115,18 @@ def test_sigmoid_is_accurate_to_single_precision() -> None:
     torch.testing.assert_close(out[::2].double(), gate / (gate + 1e-6), rtol=5e-7, atol=0)
 
 
-@pytest.mark.parametrize("name", [*cases.on_graphs(BATCH), "norm", "tanh"])
+@pytest.mark.parametrize("name", [*cases.on_graphs(BATCH), "norm", "tanh", "dropout"])
 def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only our own work is split here: products of matrices are PyTorch's."""
-    others = {"norm": cases.norm(1000, training=True), "tanh": cases.activation(1000)}
+    others = {
+        "norm": cases.norm(1000, training=True),
+        "tanh": cases.activation(1000),
+        "dropout": cases.dropped(1000),
+    }
     case = others.get(name) or cases.on_graphs(Batch.from_data_list([BATCH] * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
-        for module in ("convolution", "towers", "heads", "norm", "activation"):
+        for module in ("convolution", "towers", "heads", "norm", "activation", "drop"):
             monkeypatch.setattr(f"lspe.ops.{module}.threads", lambda: count)
         with use("fused"):
             return case.results(torch.float32)

@@ -21,6 +21,7 @@ CASES = {
     "norm in training": cases.norm(6, training=True, width=16),
     "norm in evaluation": cases.norm(6, training=False, width=16),
     "tanh": cases.activation(3, width=16),
+    "dropout": cases.dropped(3, width=16),
 }
 
 

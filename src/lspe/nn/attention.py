@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import PairMaps, pair_attention, tanh_residual
+from lspe.ops import PairMaps, dropout, pair_attention, tanh_residual
 
 
 class PairAttention(nn.Module):
@@ -97,13 +97,13 @@ class FullGraphLayer(nn.Module):
         f_real, f_added = self.pair_factors(graph, h)
         node = torch.cat([h, p], dim=-1) if p is not None else h
         attention = self.attention_h(node, e, e_added, graph, f_real, f_added)
-        attention = self.O(F.dropout(attention, self.dropout, self.training))
+        attention = self.O(dropout(attention, self.dropout, self.training))
         h_bar = self.norm_attention(h + attention if self.residual else attention)
-        forward = F.dropout(F.relu(self.W1(h_bar)), self.dropout, self.training)
+        forward = dropout(F.relu(self.W1(h_bar)), self.dropout, self.training)
         forward = self.W2(forward)
         h_new = self.norm_h(h_bar + forward if self.residual else forward)
         if p is None:
             return h_new, None, e
         attention = self.attention_p(p, e, e_added, graph, f_real, f_added)
-        p_new = self.O_p(F.dropout(attention, self.dropout, self.training))
+        p_new = self.O_p(dropout(attention, self.dropout, self.training))
         return h_new, tanh_residual(p_new, p if self.residual else None), e

@@ -1,11 +1,10 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import GateMaps, gated_convolution, tanh_residual
+from lspe.ops import GateMaps, dropout, gated_convolution, tanh_residual
 
 
 class GatedGCN(nn.Module):
@@ -76,4 +75,4 @@ class GatedGCN(nn.Module):
         return maps._replace(C1=self.C1, C2=self.C2) if self.lspe else maps
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)

@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from lspe.encodings import random_signs
@@ -14,6 +13,7 @@ from lspe.nn.embed import Embedder
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.topology import Topology
+from lspe.ops import dropout
 
 EncodingKind = Literal["none", "rwpe", "lappe"]
 Final = Literal["structure", "structure+position", "structure+encoding"]
@@ -121,7 +121,7 @@ class Network(nn.Module):
         p = self._final_positions(p if self.lspe else p_start, graph)
         if self.final != "structure":
             assert p is not None
-            h = self.fuse(F.dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
+            h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
         return Output(self.head(readout(h, graph, self.readout)), h, p)
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
@@ -144,7 +144,7 @@ class Network(nn.Module):
         """``[N, d]`` → ``[N, k]``."""
         if p is None or not hasattr(self, "project_p"):
             return None
-        p = self.project_p(F.dropout(p, self.dropout, self.training))
+        p = self.project_p(dropout(p, self.dropout, self.training))
         if self.normalize_positions:
             p = center_and_normalize(p, graph.batch, graph.num_graphs, self.position_epsilon)
         return p

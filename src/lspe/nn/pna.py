@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
-from lspe.ops import AGGREGATORS, TowerMaps, principal_aggregation, tanh_residual
+from lspe.ops import AGGREGATORS, TowerMaps, dropout, principal_aggregation, tanh_residual
 
 SCALERS = ("identity", "amplification", "attenuation")
 ALL_AGGREGATORS = ("mean", "max", "min", "std")
@@ -158,8 +158,8 @@ class PNA(nn.Module):
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        h = F.dropout(h, self.dropout, self.training)
-        p = F.dropout(p, self.dropout, self.training) if p is not None else None
+        h = dropout(h, self.dropout, self.training)
+        p = dropout(p, self.dropout, self.training) if p is not None else None
         h_new = self._normalized_structure(h, p, e, graph, relu=True, residual=self._residual(h))
         if p is None:
             return h_new, None, e
@@ -192,12 +192,12 @@ class TowerPNA(PNA):
             self.mix_p = _mixing(dim)
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        h_new = F.dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
+        h_new = dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
         h_new = F.leaky_relu(self.mix_h(h_new))
         h_new = h + h_new if self.residual else h_new
         if p is None:
             return h_new, None, e
-        p_new = F.dropout(self.aggregate_p(p, e, graph), self.dropout, self.training)
+        p_new = dropout(self.aggregate_p(p, e, graph), self.dropout, self.training)
         return h_new, tanh_residual(self.mix_p(p_new), self._residual(p)), e
 
 

@@ -5,10 +5,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lspe.nn.topology import Topology
-from lspe.ops import scatter_max, scatter_sum
+from lspe.ops import dropout, scatter_max, scatter_sum
 
 Readout = Literal["mean", "sum", "max", "none"]
 
@@ -40,5 +39,5 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         for linear in self.hidden:
-            x = torch.relu(linear(F.dropout(x, self.dropout, self.training)))
+            x = torch.relu(linear(dropout(x, self.dropout, self.training)))
         return self.out(x)

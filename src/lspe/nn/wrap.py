@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.topology import Topology
+from lspe.ops import dropout
 
 
 class LSPE(nn.Module):
@@ -69,7 +70,7 @@ class LSPE(nn.Module):
         return h_new, p_new, e
 
     def _finish(self, new: Tensor, old: Tensor) -> Tensor:
-        return F.dropout(old + new if self.residual else new, self.dropout, self.training)
+        return dropout(old + new if self.residual else new, self.dropout, self.training)
 
 
 def _apply(conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology, like: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from lspe.ops.activation import tanh_residual
 from lspe.ops.attention import PairMaps, pair_attention
 from lspe.ops.choice import fused, status, use
+from lspe.ops.drop import dropout
 from lspe.ops.edges import Edges
 from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
 from lspe.ops.norm import batch_norm
@@ -19,6 +20,7 @@ __all__ = [
     "Pairs",
     "TowerMaps",
     "batch_norm",
+    "dropout",
     "fused",
     "gated_aggregate",
     "gated_convolution",
