@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader
 
 from lspe.data import DataError, PackedGraphs, PackedWriter
 from lspe.data.flat import both_directions
-from lspe.data.packed import concatenate
+from lspe.data.packing import concatenate
 
 
 def random_set(seed: int, graphs: int, *, features: bool = True) -> PackedGraphs:

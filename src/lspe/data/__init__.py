@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lspe.data.graphdata import GraphData
     from lspe.data.loader import BatchLoader
     from lspe.data.molecules import smiles_to_data, smiles_to_graphs
-    from lspe.data.packed import PackedGraphs, PackedWriter
+    from lspe.data.packed import PackedGraphs
+    from lspe.data.packing import PackedWriter
     from lspe.data.pyg import from_pyg
     from lspe.data.reading import TableChunk, iter_table_chunks
     from lspe.data.table import Table, read_table
@@ -28,7 +29,7 @@ _HOME = {
     "Features": ".features",
     "GraphData": ".graphdata",
     "PackedGraphs": ".packed",
-    "PackedWriter": ".packed",
+    "PackedWriter": ".packing",
     "Table": ".table",
     "TableChunk": ".reading",
     "available": ".benchmarks",

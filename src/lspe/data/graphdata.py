@@ -14,7 +14,8 @@ from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.features import Features
 from lspe.data.flat import Index
 from lspe.data.locations import build_once
-from lspe.data.packed import EncodingKind, PackedGraphs, PackedWriter
+from lspe.data.packed import EncodingKind, PackedGraphs
+from lspe.data.packing import PackedWriter
 from lspe.data.report import Report
 
 Task = Literal["regression", "binary", "multiclass"]

@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 from lspe.data.arrays import Array
 from lspe.data.features import Features
 from lspe.data.flat import Index, both_directions
-from lspe.data.packed import PackedGraphs, concatenate
+from lspe.data.packed import PackedGraphs
+from lspe.data.packing import concatenate
 from lspe.data.progress import progress_bar
 from lspe.data.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 

@@ -9,11 +9,10 @@ source) once, when the set is made.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -22,14 +21,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from lspe.data.arrays import Array, ArrayFile, ArrayWriter, digest_of, open_arrays
+from lspe.data.arrays import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.errors import DataError
 from lspe.data.flat import Index, check_columns, pointers, rows_of
 
 Level = Literal["node", "edge", "graph"]
 EncodingKind = Literal["rwpe", "lappe"]
 
-_LEVELS: tuple[Level, ...] = ("node", "edge", "graph")
+LEVELS: tuple[Level, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
 _DataBatch = type(Batch(_base_cls=Data))
 
@@ -116,7 +115,7 @@ class PackedGraphs:
     @classmethod
     def from_file(cls, file: ArrayFile) -> PackedGraphs:
         """The set inside an opened container."""
-        columns: dict[str, dict[str, Array]] = {level: {} for level in _LEVELS}
+        columns: dict[str, dict[str, Array]] = {level: {} for level in LEVELS}
         for name, array in file.arrays.items():
             level, _, column = name.partition("/")
             if level in columns:
@@ -138,6 +137,8 @@ class PackedGraphs:
 
     def save(self, path: str | os.PathLike[str], meta: Mapping[str, Any] | None = None) -> PackedGraphs:
         """Write the set to `path` and give it back as mapped from there."""
+        from lspe.data.packing import PackedWriter
+
         with PackedWriter(path) as writer:
             writer.append(self)
             writer.finish(meta)
@@ -186,7 +187,7 @@ class PackedGraphs:
                 attributes[name] = _tensor(column.take(rows[level], axis=0))
 
         counting = np.arange(len(number) + 1)
-        slices = {level: torch.from_numpy(one) for level, one in zip(_LEVELS, (*begin, counting), strict=True)}
+        slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, (*begin, counting), strict=True)}
         increments = dict.fromkeys(attributes, torch.from_numpy(np.zeros_like(number)))
         increments["edge_index"] = torch.from_numpy(first_node)
         internal = {
@@ -273,77 +274,10 @@ class PackedGraphs:
     def _fields(self) -> tuple[tuple[str, Level, Array], ...]:
         """Every attribute of a ``Data`` with its level and column, in PyG's order."""
         by_name: dict[str, tuple[Level, Array]] = {"edge_index": ("edge", self.source)}
-        for level in _LEVELS:
+        for level in LEVELS:
             by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
         usual = [name for name in _USUAL_ORDER if name in by_name]
         return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
-
-
-class PackedWriter:
-    """Write a set of any size, a part at a time, each part a :class:`PackedGraphs` in memory.
-
-    >>> with PackedWriter(path) as writer:
-    ...     for part in parts:
-    ...         writer.append(part)
-    ...     writer.finish({"name": "molpcba"})
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, index_dtype: type[np.unsignedinteger[Any]] = np.uint32) -> None:
-        self.index_dtype = index_dtype
-        self._arrays = ArrayWriter(path)
-
-    def __enter__(self) -> PackedWriter:
-        self._arrays.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._arrays.__exit__(kind, error, trace)
-
-    def append(self, part: PackedGraphs) -> None:
-        """Add the graphs of `part` (all of them, whatever its view) behind those already written."""
-        if part.index is not None:
-            raise DataError("only whole sets can be written, not a selection of one")
-        num_nodes = np.diff(part.node_ptr)
-        limit = int(np.iinfo(self.index_dtype).max)
-        if len(part) and num_nodes.max() > limit:
-            raise DataError(f"graph {int(num_nodes.argmax())} has {num_nodes.max()} nodes, more than {limit}")
-        self._arrays.append("num_nodes", num_nodes.astype(np.int64))
-        self._arrays.append("num_edges", np.diff(part.edge_ptr).astype(np.int64))
-        self._arrays.append("edge/source", part.source.astype(self.index_dtype))
-        self._arrays.append("edge/target", part.target.astype(self.index_dtype))
-        for level in _LEVELS:
-            for name, column in getattr(part, level).items():
-                self._arrays.append(f"{level}/{name}", column)
-
-    def finish(self, meta: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None) -> None:
-        """Complete the file. `arrays` are kept as they are under their names (the splits, for instance)."""
-        for name, array in (arrays or {}).items():
-            self._arrays.append(name, array)
-        self._arrays.finish(meta or {})
-
-
-def concatenate(parts: Sequence[PackedGraphs] | Iterable[PackedGraphs]) -> PackedGraphs:
-    """One set in memory out of several with the same columns."""
-    parts = list(parts)
-    if not parts:
-        raise DataError("there is no graph to put together")
-    levels: dict[str, dict[str, Array]] = {
-        level: {
-            name: np.concatenate([getattr(part, level)[name] for part in parts]) for name in getattr(parts[0], level)
-        }
-        for level in _LEVELS
-    }
-    return PackedGraphs(
-        pointers(np.concatenate([np.diff(part.node_ptr) for part in parts])),
-        pointers(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
-        np.concatenate([part.source for part in parts]),
-        np.concatenate([part.target for part in parts]),
-        levels["node"],
-        levels["edge"],
-        levels["graph"],
-    )
 
 
 def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: Index | None) -> PackedGraphs:

@@ -25,7 +25,7 @@ from lspe.data.flat import Index
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import packed_path
 from lspe.data.molecules import iter_readings, to_packed
-from lspe.data.packed import PackedWriter
+from lspe.data.packing import PackedWriter
 from lspe.data.reading import iter_table_chunks
 from lspe.data.report import Finding, Report, first_few
 from lspe.data.smiles import Fragments, canonical, read_smiles
