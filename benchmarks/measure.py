@@ -64,10 +64,9 @@ def plot_growth(growths: Mapping[str, Growth], path: Path) -> None:
     pyplot.close(figure)
 
 
-def show(title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
-    """A table with a line for each of ``rows`` and a column for each of their values."""
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+def show(title: str, columns: Mapping[str, Mapping[str, float]]) -> None:
+    """A table with a column for each of ``columns`` and a line for each of their values."""
     table = Table("", *columns, title=title)
-    for name, row in rows.items():
-        table.add_row(name, *(f"{row[column]:,.4g}" if column in row else "" for column in columns))
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        table.add_row(name, *(f"{column[name]:,.4g}" if name in column else "" for column in columns.values()))
     Console().print(table)
