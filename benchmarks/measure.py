@@ -66,7 +66,9 @@ def plot_growth(growths: Mapping[str, Growth], path: Path) -> None:
 
 def show(title: str, columns: Mapping[str, Mapping[str, float]]) -> None:
     """A table with a column for each of ``columns`` and a line for each of their values."""
-    table = Table("", *columns, title=title)
+    table = Table(title=title)
+    for name in ("", *columns):
+        table.add_column(name, overflow="fold")
     for name in dict.fromkeys(name for column in columns.values() for name in column):
         table.add_row(name, *(f"{column[name]:,.4g}" if name in column else "" for column in columns.values()))
     Console().print(table)
