@@ -37,6 +37,7 @@ from lspe.data import BatchLoader
 from lspe.nn import Network, Topology
 from lspe.presets import build_network
 from lspe.training import Experiment, Objective, evaluate, load_data, override, read_experiment
+from lspe.training.evaluation import EVALUATION_BATCH
 
 PRESETS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")
 BATCH = 128
@@ -164,7 +165,7 @@ def epoch(preset: str, threads: int) -> dict[str, float]:
     @torch.inference_mode()
     def predict() -> None:
         network.eval()
-        for batch in BatchLoader(data.graphs, BATCH):
+        for batch in BatchLoader(data.graphs, EVALUATION_BATCH):
             network(batch)
 
     training = seconds(train)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-_REAL = (Tensor, nn.Parameter)
+_ORDINARY = frozenset({Tensor, nn.Parameter, bool, int, float, type(None)})
+"""Types of arguments that hold values; tensors of other types only record what is done with them."""
 
 
 def operator(
@@ -42,7 +43,7 @@ def operator(
         differentiable = _function(name, kernel, remember, gradient).apply
 
     def call(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling() or any(isinstance(a, Tensor) and type(a) not in _REAL for a in arguments):
+        if torch.compiler.is_compiling() or not _ORDINARY.issuperset(map(type, arguments)):
             return recorded(*arguments)
         return differentiable(*arguments) if torch.is_grad_enabled() else kernel(*arguments)
 

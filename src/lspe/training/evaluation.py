@@ -14,7 +14,7 @@ from lspe.training.distributed import add_up, rank, world_size
 from lspe.training.protocol import PositionalLoss, Training
 from lspe.training.tasks import Objective
 
-EVALUATION_BATCH = 128
+EVALUATION_BATCH = 256
 
 
 def evaluation_batch_size(training: Training) -> int:
