@@ -62,6 +62,8 @@ def plot_growth(growths: Mapping[str, Growth], path: Path) -> None:
         axes.loglog(sizes, milliseconds[-1] * sizes / sizes[-1], color="0.7", linestyle="--", label="linear")
         axes.loglog(sizes, milliseconds, color="#0072b2", marker="o", label=f"exponent {growth.exponent:.2f}")
         axes.set(xlabel=name, ylabel="milliseconds")
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45, fontsize=8)
+        axes.xaxis.minorticks_off()
         axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
