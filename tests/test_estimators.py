@@ -235,10 +235,10 @@ def test_classes_of_every_type(labels: list[Any]) -> None:
 
 def test_several_labels_with_gaps() -> None:
     y = np.stack([HAS_RING, np.median(SIZE) < SIZE], axis=1).astype(float)
-    model = LSPEClassifier(layers=2, hidden_dim=16, k=4, epochs=40, batch_size=16, lr=0.01)
+    model = LSPEClassifier(layers=2, hidden_dim=16, k=4, epochs=80, batch_size=16, lr=0.01)
     assert cross_val_score(model.set_params(epochs=2), SMILES, y, cv=2, scoring="roc_auc").shape == (2,)
     y[::3, 0] = np.nan
-    model.set_params(epochs=40).fit(SMILES, pd.DataFrame(y, columns=["ring", "large"]))
+    model.set_params(epochs=80).fit(SMILES, pd.DataFrame(y, columns=["ring", "large"]))
     assert model.predictor_.task_names == ("ring", "large")
     assert set(np.unique(model.predict(SMILES))) == {0, 1}
     known = ~np.isnan(y)
