@@ -182,3 +182,10 @@ def test_small_index_types_refuse_graphs_that_are_too_large(tmp_path: Path) -> N
     large = PackedGraphs.from_arrays([300], [0], np.empty((2, 0), dtype=np.int64))
     with PackedWriter(tmp_path / "set", index_dtype=np.uint8) as writer, pytest.raises(DataError, match="300 nodes"):
         writer.append(large)
+
+
+def test_a_selection_does_not_change_with_the_array_it_was_made_of() -> None:
+    indices = np.array([3, 1])
+    chosen = random_set(1, 6).select(indices)
+    indices[:] = 0
+    assert chosen.column("table_row").tolist() == [3, 1]

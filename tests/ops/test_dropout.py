@@ -66,3 +66,7 @@ def test_rows_with_gaps_between_them_and_columns_first() -> None:
         expected = dropout(view.contiguous(), 0.3, True)
         torch.manual_seed(0)
         assert torch.equal(dropout(view, 0.3, True), expected)
+
+
+def test_nan_is_not_hidden() -> None:
+    assert dropout(torch.full((10, WIDTH), torch.nan), 0.9, True).isnan().all()

@@ -208,8 +208,8 @@ class PackedGraphs:
         return batch
 
     def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
-        """A view of the graphs at `indices`, in that order; nothing is copied."""
-        return replace(self, index=self.numbers(indices))
+        """A view of the graphs at `indices`, in that order; no graph is copied."""
+        return replace(self, index=self.numbers(indices).copy())
 
     def with_encoding(self, kind: EncodingKind, k: int) -> PackedGraphs:
         """The same graphs with ``random_walk_pe`` or ``laplacian_eigenvector_pe`` of `k` columns on their

@@ -1,4 +1,4 @@
-/* out = x / (1 - p) where a number drawn for its place is not below p, else 0.
+/* out = x / (1 - p) where a number drawn for its place is not below p, else 0 (NaN stays NaN).
 
    The number is a hash of the seed and the place alone: results are the same bits for every number of threads, and the
    backward pass draws them again instead of keeping them. */
@@ -42,7 +42,7 @@ static void dropout_task(void *argument, integer number)
         const real *x = work.x + row * work.x_row;
         real *restrict out = work.out + row * work.width;
         for (integer c = 0; c < work.width; c++)
-            out[c] = drawn(key, (uint32_t)c) < work.limit ? 0 : x[c] * work.scale;
+            out[c] = x[c] * (drawn(key, (uint32_t)c) < work.limit ? 0 : work.scale);
     }
 }
 
