@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from lspe.ops import fused, status, use
-from lspe.ops.native import library
+from lspe.ops import fusible, status, use
+from lspe.ops.fused.library import library
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def test_use_from_here_on_and_for_a_block() -> None:
     before = use.choice
     x = torch.zeros(2, 2)
     with use("plain"):
-        assert not fused(x)
+        assert not fusible(x)
         with use("fused"):
-            assert fused(x)
-        assert not fused(x)
+            assert fusible(x)
+        assert not fusible(x)
     assert use.choice == before
     try:
         use("plain")
-        assert not fused(x)
+        assert not fusible(x)
         assert "as chosen" in status()
     finally:
         use(before)
@@ -65,14 +65,14 @@ def test_choice_of_the_environment() -> None:
 )
 def test_what_cannot_be_fused(tensors: tuple[torch.Tensor, ...]) -> None:
     with use("auto"):
-        assert not fused(*tensors)
+        assert not fusible(*tensors)
     with use("fused"), pytest.raises(RuntimeError, match="fused operators were asked for, but"):
-        fused(*tensors)
+        fusible(*tensors)
 
 
 def test_autocast_takes_the_plain_operators() -> None:
     with use("auto"), torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not fused(torch.zeros(2))
+        assert not fusible(torch.zeros(2))
 
 
 def test_without_a_compiler(
@@ -80,14 +80,14 @@ def test_without_a_compiler(
 ) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with use("auto"), caplog.at_level(logging.WARNING):
-        assert not fused(torch.zeros(2))
-        assert not fused(torch.zeros(2))
+        assert not fusible(torch.zeros(2))
+        assert not fusible(torch.zeros(2))
         assert "could not be compiled" in status()
     assert [record.getMessage() for record in caplog.records] == [
         "lspe uses its plain PyTorch operators, which are slower: no C compiler found (looked for no-such-compiler)"
     ]
     with use("fused"), pytest.raises(RuntimeError, match="could not be compiled"):
-        fused(torch.zeros(2))
+        fusible(torch.zeros(2))
 
 
 def test_a_compiler_that_fails(
@@ -101,7 +101,7 @@ def test_a_compiler_that_fails(
     monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "cache"))
     with use("auto"), caplog.at_level(logging.WARNING):
-        assert not fused(torch.zeros(2))
+        assert not fusible(torch.zeros(2))
     (record,) = caplog.records
     assert record.getMessage().endswith("cannot compile them: error: out of luck")
     assert not list((tmp_path / "cache" / "ops").iterdir())
@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_written(
     (tmp_path / "file").touch()
     monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "file"))
     with use("auto"), caplog.at_level(logging.WARNING):
-        assert not fused(torch.zeros(2))
+        assert not fusible(torch.zeros(2))
     assert "plain PyTorch operators" in caplog.text
 
 

@@ -126,8 +126,8 @@ def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatc
     case = others.get(name) or cases.on_graphs(Batch.from_data_list([BATCH] * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
-        for module in ("convolution", "towers", "heads", "norm", "activation", "drop"):
-            monkeypatch.setattr(f"lspe.ops.{module}.threads", lambda: count)
+        for module in ("gate", "principal", "attention", "norm", "tanh", "dropout"):
+            monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: count)
         with use("fused"):
             return case.results(torch.float32)
 

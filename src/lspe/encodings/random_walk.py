@@ -58,7 +58,7 @@ def random_walk_encoding(
     check_count(k, "k")
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)
     encoding = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=edge_index.device)
-    if ops.fused(encoding):
+    if ops.fusible(encoding):
         ops.return_probabilities(
             encoding,
             graphs.edge_index,

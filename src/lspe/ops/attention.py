@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lspe.ops.choice import fused
-from lspe.ops.heads import fused_attention
+from lspe.ops.choice import fusible
+from lspe.ops.fused.attention import fused_attention
 from lspe.ops.pairs import Pairs
 
 SCORE_LIMIT = 5.0
@@ -66,7 +66,7 @@ def pair_attention(
 
     """
     matrices = [f for f in factors if f.dim()]
-    if pairs.real is not None or any(f.requires_grad for f in matrices) or not fused(x, e, maps.Q, *factors):
+    if pairs.real is not None or any(f.requires_grad for f in matrices) or not fusible(x, e, maps.Q, *factors):
         return _plain(x, e, e_added, maps, factors, pairs, heads)
     numbers = torch.stack([f if not f.dim() else f.new_ones(()) for f in factors])
     real, added = (f.contiguous() if f.dim() else None for f in factors)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from lspe.ops.native import PRECISION, library
+from lspe.ops.fused.library import PRECISION, library
 
 Choice = Literal["auto", "fused", "plain"]
 
@@ -44,7 +44,7 @@ def _checked(operators: str, what: str) -> Choice:
 use.choice = _checked(os.environ.get("LSPE_OPS") or "auto", "the environment variable LSPE_OPS")
 
 
-def fused(*tensors: Tensor) -> bool:
+def fusible(*tensors: Tensor) -> bool:
     """Whether the fused operator is to be used on these tensors."""
     if use.choice == "plain":
         return False

@@ -5,8 +5,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lspe.ops.native import library
-from lspe.ops.operator import operator
+from lspe.ops.fused.library import library
+from lspe.ops.fused.operator import operator
 
 _PIECES = 64
 _NODES_A_PIECE = 512

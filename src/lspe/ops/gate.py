@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lspe.ops.choice import fused
-from lspe.ops.convolution import fused_convolution
+from lspe.ops.choice import fusible
 from lspe.ops.edges import Edges
+from lspe.ops.fused.gate import fused_convolution
 from lspe.ops.scatter import scatter_sum
 
 EPSILON = 1e-6
@@ -52,7 +52,7 @@ def gated_convolution(
         :math:`\tilde h` ``[N, d]``, :math:`\tilde p` ``[N, d]`` or ``None``, :math:`\hat\eta` ``[E, d]``.
 
     """
-    if not fused(h, e):
+    if not fusible(h, e):
         return _plain(h, p, e, maps, edges)
     by_part = [maps.B1, maps.B2, maps.A1, maps.A2, maps.C2, maps.C1, maps.B3]
     weights = [None if linear is None else linear.weight for linear in by_part]

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lspe.ops.choice import fused
+from lspe.ops.choice import fusible
 from lspe.ops.edges import Edges
+from lspe.ops.fused.principal import fused_aggregation
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
-from lspe.ops.towers import fused_aggregation
 
 AGGREGATORS = ("mean", "sum", "max", "min", "std")
-"""In the order of ``enum`` in csrc/principal.c."""
+"""In the order of ``enum`` in fused/csrc/principal.c."""
 VARIANCE_FLOOR = 1e-5
 
 
@@ -51,7 +51,7 @@ def principal_aggregation(
         ``[N, T · out]``.
 
     """
-    if not fused(x, e, maps.message):
+    if not fusible(x, e, maps.message):
         return _plain(x, e, maps, scale, edges, aggregators)
     kinds = torch.tensor([AGGREGATORS.index(name) for name in aggregators])
     order = (edges.edge_index.contiguous(), *edges.by_target, *edges.by_source)

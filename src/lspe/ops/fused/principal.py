@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
 
 
 class _Sizes:

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lspe.ops.maps import Columns, empty_packed, pack_maps, unpack_maps
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import empty_rows, padded_rows, padded_width
+from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
+from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
 
 
 def _forward(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:

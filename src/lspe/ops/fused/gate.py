@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from lspe.ops.edges import pieces_at_most
-from lspe.ops.maps import Columns, empty_packed, pack_maps, unpack_maps
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
+from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
 
 
 def _forward(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lspe.ops.choice import fused
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import LANES, row_step, unit_rows
+from lspe.ops.choice import fusible
+from lspe.ops.fused.layout import LANES, row_step, unit_rows
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
 
 _CHUNK = 128
-"""Rows whose sums are formed at once (``CHUNK`` in csrc/norm.c)."""
+"""Rows whose sums are formed at once (``CHUNK`` in fused/csrc/norm.c)."""
 
 
 def batch_norm(
@@ -41,7 +41,7 @@ def batch_norm(
         ``[rows, d]``.
 
     """
-    if x.size(1) < LANES or not fused(x, norm.weight):
+    if x.size(1) < LANES or not fusible(x, norm.weight):
         return _plain(norm, x, scale, relu, residual, batch_statistics)
     y: Tensor
     mean, variance = norm.running_mean, norm.running_var

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lspe.ops.choice import fused
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import row_step, unit_rows
+from lspe.ops.choice import fusible
+from lspe.ops.fused.layout import row_step, unit_rows
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
@@ -20,7 +20,7 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """
     if not training or p == 0:
         return x
-    if x.dim() != 2 or not fused(x):
+    if x.dim() != 2 or not fusible(x):
         return F.dropout(x, p, training)
     y: Tensor = _dropout(x, torch.randint(2**62, (1,)), p)
     return y

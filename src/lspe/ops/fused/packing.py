@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from lspe.ops.native import library_for
-from lspe.ops.rows import padded_width
+from lspe.ops.fused.layout import padded_width
+from lspe.ops.fused.library import library_for
 
 
 class Columns(NamedTuple):

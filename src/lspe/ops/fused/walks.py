@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from lspe.ops.native import library_for, threads
+from lspe.ops.fused.library import library_for, threads
 
 
 def return_probabilities(

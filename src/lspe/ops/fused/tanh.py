@@ -5,15 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lspe.ops.choice import fused
-from lspe.ops.native import library_for, threads
-from lspe.ops.operator import operator
-from lspe.ops.rows import LANES, row_step, unit_rows
+from lspe.ops.choice import fusible
+from lspe.ops.fused.layout import LANES, row_step, unit_rows
+from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.operator import operator
 
 
 def tanh_residual(x: Tensor, residual: Tensor | None) -> Tensor:
     """residual + tanh(x), ``[rows, d]``; tanh(x) alone without it."""
-    if x.size(1) < LANES or not fused(x):
+    if x.size(1) < LANES or not fusible(x):
         return torch.tanh(x) if residual is None else residual + torch.tanh(x)
     y: Tensor = _tanh(unit_rows(x), residual)
     return y
