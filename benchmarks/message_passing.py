@@ -87,15 +87,13 @@ class PairsByPyG(MessagePassing):
         super().__init__(aggr="sum", node_dim=0)
         self.inner = inner
 
-    def forward(
-        self, x: Tensor, e: Tensor, e_added: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor
-    ) -> Tensor:
+    def forward(self, x: Tensor, e: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor) -> Tensor:
         inner = self.inner
         number, target, source = graph.unlisted_pairs.nonzero().T
         first = torch.cumsum(graph.graph_sizes, 0) - graph.graph_sizes
         added = torch.stack([source, target]) + first[number]
         sums = self._sums(x, inner.Q, inner.K, inner.E(e), graph, graph.edge_index, f_real)
-        c_added = inner.E_added(e_added).expand(added.size(1), -1)
+        c_added = inner.E_added(graph.added_pair).expand(added.size(1), -1)
         sums = sums + self._sums(x, inner.Q_added, inner.K_added, c_added, graph, added, f_added)
         return (sums[..., :-1] / (sums[..., -1:] + 1e-6)).flatten(1)
 

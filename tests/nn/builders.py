@@ -8,7 +8,6 @@ from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, TransformerConv
 from lspe.config import validate
 from lspe.encodings import LaplacianEncoding, RandomWalkEncoding
 from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Network, Topology, TowerPNA
-from lspe.nn.attention import FullGraphLayer
 from lspe.presets import Preset, build_network
 
 D = 8
@@ -53,7 +52,7 @@ def make_layer(name: str, seed: int = 0) -> nn.Module:
 
 
 def with_inputs(graphs: Data, layer: nn.Module, seed: int = 0) -> Data:
-    """A copy with random float64 h, p, e (``edge_attr``) for a layer, and the embedding of added pairs."""
+    """A copy with random float64 h, p, e (``edge_attr``) for a layer."""
     generator = torch.Generator().manual_seed(seed)
 
     def random(*shape: int) -> Tensor:
@@ -67,13 +66,12 @@ def with_inputs(graphs: Data, layer: nn.Module, seed: int = 0) -> Data:
     return data
 
 
-E_ADDED = torch.linspace(-1, 1, EDGE, dtype=torch.float64)
+ADDED_PAIR = torch.linspace(-1, 1, EDGE, dtype=torch.float64)
 
 
 def call(layer: nn.Module, data: Data) -> tuple[Tensor, Tensor | None, Tensor]:
-    graph = Topology.of(data)
-    extra = [E_ADDED] if isinstance(layer, FullGraphLayer) else []
-    return layer(data.h, getattr(data, "p", None), data.edge_attr, graph, *extra)
+    graph = Topology.of(data).with_added_pair(ADDED_PAIR)
+    return layer(data.h, getattr(data, "p", None), data.edge_attr, graph)
 
 
 def call_nodes(layer: nn.Module, data: Data) -> Tensor:

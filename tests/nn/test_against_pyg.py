@@ -6,8 +6,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv, ResGatedGraphConv, TransformerConv
 from torch_geometric.utils import get_laplacian, scatter, to_dense_adj
 
-from lspe.nn import LSPE, PrincipalAggregation, Topology, center_and_normalize, positional_loss, readout
-from lspe.ops import gated_aggregate
+from lspe.nn import LSPE, GatedGCN, PrincipalAggregation, Topology, center_and_normalize, positional_loss, readout
 from tests.graphs import CORNER_CASES
 
 GRAPHS = Batch.from_data_list([CORNER_CASES[key] for key in ("decalin", "star", "first and last node isolated")])
@@ -21,9 +20,15 @@ def test_unnormalised_gate_is_residual_gated_graph_convolution() -> None:
     """PyG's ResGatedGraphConv sums σ(η̂) ⊙ v without dividing by Σσ + ε: multiply ours back."""
     conv = ResGatedGraphConv(6, 6, bias=False).double()
     x = random(GRAPHS.num_nodes, 6)
-    zero_edge = torch.zeros(GRAPHS.edge_index.size(1), 6, dtype=torch.float64)
-    key, query, value = conv.lin_key(x), conv.lin_query(x), conv.lin_value(x)
-    logits, (sums,) = gated_aggregate(key, query, zero_edge, [value], GRAPHS.edge_index)
+    layer = GatedGCN(6).double()
+    with torch.no_grad():
+        for ours, theirs in ((layer.B1, conv.lin_key), (layer.B2, conv.lin_query), (layer.A2, conv.lin_value)):
+            ours.weight.copy_(theirs.weight)
+            ours.bias.copy_(theirs.bias)
+        for unused in (*layer.A1.parameters(), *layer.B3.parameters()):
+            unused.zero_()
+    e = torch.zeros(GRAPHS.edge_index.size(1), 6, dtype=torch.float64)
+    sums, _, logits = layer.convolution(x, None, e, Topology.of(GRAPHS))
     total = scatter(torch.sigmoid(logits), GRAPHS.edge_index[1], dim_size=GRAPHS.num_nodes, reduce="sum")
     torch.testing.assert_close(sums * (total + 1e-6) + conv.lin_skip(x), conv(x, GRAPHS.edge_index))
 

@@ -1,25 +1,16 @@
 """Every operator on a batch of graphs, as a function of tensors that can be differentiated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from lspe.ops import (
-    Edges,
-    GateMaps,
-    PairMaps,
-    Pairs,
-    TowerMaps,
-    batch_norm,
-    dropout,
-    gated_convolution,
-    pair_attention,
-    principal_aggregation,
-    tanh_residual,
-)
+from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology
+from lspe.ops import dropout, fusible, tanh_residual
+from lspe.ops.fused.gate import gated_convolution
 
 WIDTH = 18
 """More than one vector of any processor, and a multiple of none."""
@@ -47,33 +38,44 @@ def random(*shape: int, seed: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def _linears(weights: list[Tensor]) -> list[nn.Linear]:
-    """Linear maps whose weights are the tensors given, with their history."""
-    linears = []
-    for weight, bias in zip(weights[::2], weights[1::2], strict=True):
-        linear = nn.Linear(1, 1)
-        del linear.weight, linear.bias
-        linear.weight, linear.bias = weight, bias
-        linears.append(linear)
-    return linears
+def _with_weights(module: nn.Module, names: list[str], weights: Iterable[Tensor]) -> nn.Module:
+    """The module with tensors, and their history, in the place of its parameters."""
+    for name, weight in zip(names, weights, strict=True):
+        path, _, last = name.rpartition(".")
+        holder = module.get_submodule(path)
+        delattr(holder, last)
+        setattr(holder, last, weight)
+    return module
 
 
 def gate(data: Data, *, positions: bool, width: int = WIDTH) -> Case:
-    edges = Edges(data.edge_index, data.num_nodes)
-    nodes, count = data.num_nodes, data.edge_index.size(1)
-    inputs = [random(nodes, width, seed=0), random(count, width, seed=1)]
-    seen = [2 * width] * 2 + [width] * 5 if positions else [width] * 5
-    for number, inner in enumerate(seen):
-        inputs += [random(width, inner, seed=number + 2) / inner**0.5, random(width, seed=number + 10)]
+    layer = GatedGCN(width, lspe=positions)
+    names = [name for name, _ in layer.named_parameters() if name[0] in "ABC"]
+    graph = Topology.of(data)
+    inputs = [random(graph.num_nodes, width, seed=0), random(graph.edges.count, width, seed=1)]
     if positions:
-        inputs.append(random(nodes, width, seed=20))
+        inputs.append(random(graph.num_nodes, width, seed=20))
+    for number, name in enumerate(names):
+        shape = layer.get_parameter(name).shape
+        inputs.append(random(*shape, seed=number + 2) / (shape[1] ** 0.5 if len(shape) == 2 else 1))
 
     def run(h: Tensor, e: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
-        p = others[-1] if positions else None
-        maps = GateMaps(*_linears(list(others[: 2 * len(seen)])))
-        return tuple(out for out in gated_convolution(h, p, e, maps, edges) if out is not None)
+        p = others[0] if positions else None
+        layer = _with_weights(GatedGCN(width, lspe=positions), names, others[positions:])
+        return convolution(layer, h, p, e, graph)
 
     return Case(run, inputs)
+
+
+def convolution(layer: GatedGCN, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, ...]:
+    """What a layer normalises and activates, by the operators chosen."""
+    maps = (layer.B1, layer.B2, layer.A1, layer.A2, layer.C2, layer.C1, layer.B3)
+    plain = partial(layer.convolution, graph=graph)
+    if fusible(h, p, e, maps=maps):
+        results = gated_convolution(h, p, e, maps, graph.edges, plain=plain)
+    else:
+        results = plain(h, p, e)
+    return tuple(out for out in results if out is not None)
 
 
 def principal(
@@ -84,40 +86,48 @@ def principal(
     scalers: int = 3,
     width: int = WIDTH,
 ) -> Case:
-    edges = Edges(data.edge_index, data.num_nodes)
+    graph = Topology.of(data)
     out, edge_dim = width // towers, 5
     inputs = [
-        random(data.num_nodes, 2 * width, seed=0),
-        random(data.edge_index.size(1), edge_dim, seed=1),
+        random(graph.num_nodes, 2 * width, seed=0),
+        random(graph.edges.count, edge_dim, seed=1),
         random(towers, out, 4 * out + edge_dim, seed=2) / 4,
         random(towers, out, seed=3),
         random(towers, out, 2 * out + len(aggregators) * scalers * out, seed=4) / 8,
         random(towers, out, seed=5),
     ]
-    scale = random(data.num_nodes, scalers, seed=6)
+    scale = random(graph.num_nodes, scalers, seed=6)
 
     def run(x: Tensor, e: Tensor, *maps: Tensor) -> tuple[Tensor, ...]:
-        return (principal_aggregation(x, e, TowerMaps(*maps), scale.to(x.dtype), edges, aggregators),)
+        names = ("identity", "amplification", "attenuation")[:scalers]
+        layer = PrincipalAggregation(
+            2 * width, width, edge_dim, delta=1.0, towers=towers, aggregators=aggregators, scalers=names
+        )
+        layer._scale = lambda graph, dtype: scale.to(dtype)  # type: ignore[method-assign]
+        return (
+            _with_weights(layer, ["message.weight", "message.bias", "update.weight", "update.bias"], maps)(x, e, graph),
+        )
 
     return Case(run, inputs)
 
 
 def attention(data: Data, *, kernel: bool, heads: int = 3, width: int = WIDTH) -> Case:
-    batch = data.edge_index.new_zeros(data.num_nodes) if data.batch is None else data.batch
-    pairs = Pairs(Edges(data.edge_index, data.num_nodes), batch, int(batch[-1]) + 1)
+    graph = Topology.of(data)
     inner = 2 * width
-    inputs = [random(data.num_nodes, inner, seed=0), random(data.edge_index.size(1), width, seed=1)]
+    inputs = [random(graph.num_nodes, inner, seed=0), random(graph.edges.count, width, seed=1)]
     inputs.append(random(width, seed=2))
+    names = [f"{name}.weight" for name in ("Q", "K", "V", "E", "Q_added", "K_added", "E_added")]
     for number, seen in enumerate([inner, inner, inner, width, inner, inner, width]):
         inputs.append(random(width, seen, seed=number + 3) * 2 / seen**0.5)
-    matrix = random(pairs.num_graphs, pairs.max_nodes, pairs.max_nodes, seed=11).abs()
+    matrix = random(graph.num_graphs, graph.max_nodes, graph.max_nodes, seed=11).abs()
     if not kernel:
         inputs += [torch.tensor(0.9, dtype=torch.float64), torch.tensor(0.1, dtype=torch.float64)]
 
-    def run(x: Tensor, e: Tensor, e_added: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    def run(x: Tensor, e: Tensor, added_pair: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
         f = matrix.to(x.dtype)
         factors = (f, f) if kernel else (others[-2], others[-1])
-        return (pair_attention(x, e, e_added, PairMaps(*others[:7]), factors, pairs, heads),)
+        layer = _with_weights(PairAttention(inner, width, heads), names, others[:7])
+        return (layer(x, e, graph.with_added_pair(added_pair), *factors),)
 
     return Case(run, inputs)
 
@@ -128,18 +138,11 @@ def norm(
     scale = random(rows, 1, seed=7).abs() + 0.5
 
     def run(x: Tensor, weight: Tensor, bias: Tensor, old: Tensor) -> tuple[Tensor, ...]:
-        module = nn.BatchNorm1d(width).to(x.dtype)
+        module = BatchNorm(width).to(x.dtype).train(training)
         module.running_mean, module.running_var = random(width, seed=5).to(x), random(width, seed=6).abs().to(x)
-        del module.weight, module.bias
-        module.weight, module.bias = weight, bias
-        out = batch_norm(
-            module,
-            x,
-            scale=scale.to(x.dtype) if scaled else None,
-            relu=relu,
-            residual=old if residual else None,
-            batch_statistics=training,
-        )
+        _with_weights(module, ["weight", "bias"], [weight, bias])
+        scaling = scale.to(x.dtype) if scaled else None
+        out = module(x, scale=scaling, relu=relu, residual=old if residual else None)
         # everything is differentiated: what is not used by the operator counts on its own
         return out if residual else out + 0 * old, module.running_mean.clone(), module.running_var.clone()
 

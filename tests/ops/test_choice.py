@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lspe.ops import fusible, status, use
+from lspe.ops import choose, chosen, fusible, status, use
 from lspe.ops.fused.library import library
 
 
@@ -28,29 +28,29 @@ def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_use_from_here_on_and_for_a_block() -> None:
-    before = use.choice
+    before = chosen()
     x = torch.zeros(2, 2)
     with use("plain"):
         assert not fusible(x)
         with use("fused"):
             assert fusible(x)
         assert not fusible(x)
-    assert use.choice == before
+    assert chosen() == before
     try:
-        use("plain")
+        choose("plain")
         assert not fusible(x)
         assert "as chosen" in status()
     finally:
-        use(before)
+        choose(before)
 
 
 def test_unknown_choice() -> None:
     with pytest.raises(ValueError, match="'quick' is not one of auto, fused, plain"):
-        use("quick")  # type: ignore[arg-type]
+        choose("quick")  # type: ignore[arg-type]
 
 
 def test_choice_of_the_environment() -> None:
-    program = "import lspe.ops; print(lspe.ops.use.choice)"
+    program = "import lspe.ops; print(lspe.ops.chosen())"
     assert python(program, LSPE_OPS="plain").stdout.strip() == "plain"
     assert "LSPE_OPS: 'fast' is not one of" in python(program, LSPE_OPS="fast").stderr
 
@@ -141,9 +141,9 @@ def test_two_processes_compile_at_once(tmp_path: Path) -> None:
 FORK = """
 import os, torch
 from tests.ops import cases
-from lspe.ops import use
+from lspe.ops import choose
 torch.set_num_threads(2)
-use("fused")
+choose("fused")
 case = cases.activation(4000)
 before = case.results(torch.float32)
 child = os.fork()

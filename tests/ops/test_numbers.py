@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from lspe.ops import Edges, GateMaps, gated_convolution, tanh_residual, use
+from lspe.nn import GatedGCN, Topology
+from lspe.ops import tanh_residual, use
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
 
@@ -100,17 +101,14 @@ def test_sigmoid_is_accurate_to_single_precision() -> None:
     logits = torch.linspace(-30, 30, 16 * 1000).view(-1, 16)
     count = logits.size(0)
     edge_index = torch.arange(2 * count).view(-1, 2).flip(1).T
-    zero, one = nn.Linear(16, 16), nn.Linear(16, 16)
-    for linear in (zero, one):
-        nn.init.zeros_(linear.weight)
-        nn.init.zeros_(linear.bias)
-    nn.init.ones_(one.bias)
-    through = nn.Linear(16, 16)
-    nn.init.eye_(through.weight)
-    nn.init.zeros_(through.bias)
-    maps = GateMaps(A1=zero, A2=one, B1=zero, B2=zero, B3=through)
+    layer = GatedGCN(16)
+    for parameter in layer.parameters():
+        nn.init.zeros_(parameter)
+    nn.init.ones_(layer.A2.bias)
+    nn.init.eye_(layer.B3.weight)
     with use("fused"):
-        out, _, _ = gated_convolution(torch.zeros(2 * count, 16), None, logits, maps, Edges(edge_index, 2 * count))
+        graph = Topology(edge_index, 2 * count)
+        out, _ = cases.convolution(layer, torch.zeros(2 * count, 16), None, logits, graph)
     gate = torch.sigmoid(logits.double())
     torch.testing.assert_close(out[::2].double(), gate / (gate + 1e-6), rtol=5e-7, atol=0)
 
@@ -123,7 +121,7 @@ def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatc
         "tanh": cases.activation(1000),
         "dropout": cases.dropped(1000),
     }
-    case = others.get(name) or cases.on_graphs(Batch.from_data_list([BATCH] * 8))[name]
+    case = others.get(name) or cases.on_graphs(Batch.from_data_list(BATCH.to_data_list() * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
         for module in ("gate", "principal", "attention", "norm", "tanh", "dropout"):

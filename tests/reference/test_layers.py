@@ -55,10 +55,10 @@ def test_layer(path: Path, mode: str) -> None:
     load_weights(layer, case)
     layer.train(mode == "train")
     inputs = {key: case[f"in/{key}"].requires_grad_() for key in "hpe" if case.get(f"in/{key}") is not None}
-    arguments = [inputs["h"], inputs.get("p"), inputs["e"], topology(case)]
+    graph = topology(case)
     if case.real is not None:  # every pair is listed with an embedding of its own: the shared one is not used
-        arguments.append(torch.full((case.meta["d"],), 7.0, dtype=torch.float64))
-    out = dict(zip("hpe", layer(*arguments), strict=True))
+        graph = graph.with_added_pair(torch.full((case.meta["d"],), 7.0, dtype=torch.float64))
+    out = dict(zip("hpe", layer(inputs["h"], inputs.get("p"), inputs["e"], graph), strict=True))
 
     compared = [key for key in "hpe" if case.get(f"cot/{key}") is not None]
     for key in compared:

@@ -6,13 +6,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe import ops
 from lspe.encodings.graphs import (
     check_count,
     check_graphs,
     normalised_adjacency,
     normalised_sparse_adjacency,
 )
+from lspe.ops import fusible
+from lspe.ops.fused.walks import return_probabilities
 
 _LARGEST_DENSE = 256
 _BLOCK_ELEMENTS = 2**20
@@ -58,8 +59,8 @@ def random_walk_encoding(
     check_count(k, "k")
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)
     encoding = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=edge_index.device)
-    if ops.fusible(encoding):
-        ops.return_probabilities(
+    if fusible(encoding):
+        return_probabilities(
             encoding,
             graphs.edge_index,
             graphs.edge_weight,

@@ -1,5 +1,6 @@
 """Attention over all pairs of nodes of a graph, with separate weights for its edges and for the added pairs."""
 
+import math
 from abc import abstractmethod
 
 import torch
@@ -7,14 +8,30 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
+from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
-from lspe.ops import PairMaps, dropout, pair_attention, tanh_residual
+from lspe.ops import Pairs, dropout, fusible, tanh_residual
+from lspe.ops.fused.attention import pair_attention
+
+SCORE_LIMIT = 5.0
+EPSILON = 1e-6
 
 
 class PairAttention(nn.Module):
-    """Multi-head attention over the full graph: the maps of :func:`lspe.ops.pair_attention`, which has the equations.
+    r"""Multi-head attention over the full graph.
 
-    The pairs that are not edges share one embedding e.
+    .. math::
+        \hat x_i = \Big\Vert_{k=1}^H \frac{\sum_{j \ne i} w_{ij}^k v_j^k}{\sum_{j \ne i} w_{ij}^k + \epsilon},
+        \qquad w_{ij}^k = f_{ij} \exp(\mathrm{clamp}(A_{ij}^k, -5, 5)), \qquad
+        A_{ij}^k = \begin{cases}
+            {q_i^k}^T \mathrm{diag}(c_{ij}^k)\, k_j^k / \sqrt{d_k} & ij \in E \\
+            {\bar q_i^k}{}^T \mathrm{diag}(\bar c_{ij}^k)\, \bar k_j^k / \sqrt{d_k} & ij \notin E
+        \end{cases}
+
+    with q = Q x, k = K x, v = V x and c = E e; barred, of pairs that are not edges, their own Q̄, K̄, Ē. Of these pairs
+    those that are not listed share one embedding e, so c̄ scales the channels of q̄ and their scores are ordinary
+    products; the listed ones are a sparse part, written over it. Graphs are padded to one size; memory is
+    O(B · H · n²).
 
     Args:
         in_dim: width of x: 2d for structure beside positions, else d.
@@ -22,7 +39,7 @@ class PairAttention(nn.Module):
         heads: H.
 
     Shapes:
-        x ``[N, in_dim]``, e ``[E, d]``, e_added ``[d]`` → ``[N, d]``.
+        x ``[N, in_dim]``, e ``[E, d]`` → ``[N, d]``.
 
     """
 
@@ -39,13 +56,62 @@ class PairAttention(nn.Module):
         self.K_added = nn.Linear(in_dim, dim, bias=False)
         self.E_added = nn.Linear(dim, dim, bias=False)
 
-    def forward(
-        self, x: Tensor, e: Tensor, e_added: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor
-    ) -> Tensor:
+    def forward(self, x: Tensor, e: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
-        linears = (self.Q, self.K, self.V, self.E, self.Q_added, self.K_added, self.E_added)
-        maps = PairMaps(*(linear.weight for linear in linears))
-        return pair_attention(x, e, e_added, maps, (f_real, f_added), graph.pairs, self.heads)
+        pairs = graph.pairs
+        maps = (self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added)
+        alike = f_real.dim() == f_added.dim() and not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
+        if pairs.real is None and alike and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
+            weights = [linear.weight for linear in maps]
+
+            def attend(x: Tensor, e: Tensor, c_added: Tensor, *factors: Tensor) -> Tensor:
+                return self.attend(x, e, c_added, pairs, *factors)
+
+            factors = (f_real, f_added)
+            return pair_attention(x, e, graph.added_pair, weights, factors, pairs, self.heads, plain=attend)
+        return self.attend(x, e, self.E_added(graph.added_pair), pairs, f_real, f_added)
+
+    def attend(self, x: Tensor, e: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
+        """``c_added`` ``[d]`` is c̄ of the pairs that are not listed."""
+        q, k = self._heads(pairs.pad(self.Q_added(x) * c_added)), self._heads(pairs.pad(self.K_added(x)))
+        w = self._weights(q @ k.transpose(-1, -2)) * pairs.unlisted.unsqueeze(1)
+        w = w * (f_added.unsqueeze(1) if f_added.dim() else f_added)
+        w = w + self._listed(x, e, pairs, pairs.real, f_real, self.Q, self.K, self.E)
+        if pairs.real is not None:
+            added = (self.Q_added, self.K_added, self.E_added)
+            w = w + self._listed(x, e, pairs, ~pairs.real, f_added, *added)
+        v = self._heads(pairs.pad(self.V(x))).to(w.dtype)
+        out = w @ v / (w.sum(-1, keepdim=True) + EPSILON)
+        return pairs.unpad(out.transpose(1, 2).flatten(2))
+
+    def _listed(
+        self,
+        x: Tensor,
+        e: Tensor,
+        pairs: Pairs,
+        mask: Tensor | None,
+        factor: Tensor,
+        Q: nn.Module,
+        K: nn.Module,
+        E: nn.Module,
+    ) -> Tensor:
+        """``[B, H, n_max, n_max]``: weights of listed pairs, each with its own e, zero for all others."""
+        edge_index = pairs.edges.edge_index if mask is None else pairs.edges.edge_index[:, mask]
+        j, i = edge_index
+        product = K(x)[j] * Q(x)[i] * E(e if mask is None else e[mask])
+        where = pairs.pair_slot(edge_index)
+        w = self._weights(product.unflatten(-1, (self.heads, -1)).sum(-1))
+        w = w * (factor[where].unsqueeze(-1) if factor.dim() else factor)
+        listed = w.new_zeros(pairs.num_graphs, pairs.max_nodes, pairs.max_nodes, self.heads)
+        return listed.index_put(where, w, accumulate=True).permute(0, 3, 1, 2)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """``[B, n, d]`` → ``[B, H, n, d / H]``."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _weights(self, product: Tensor) -> Tensor:
+        head_dim = self.V.weight.size(0) // self.heads
+        return torch.exp((product / math.sqrt(head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
 
 
 class FullGraphLayer(nn.Module):
@@ -66,7 +132,7 @@ class FullGraphLayer(nn.Module):
 
     Shapes:
         h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same, e unchanged.
-        ``e_added`` ``[d]`` is the embedding that all pairs share which ``edge_index`` does not list.
+        The embedding that all pairs share which ``edge_index`` does not list comes with the topology.
 
     """
 
@@ -83,6 +149,7 @@ class FullGraphLayer(nn.Module):
         if lspe:
             self.attention_p = PairAttention(dim, dim, heads)
             self.O_p = nn.Linear(dim, dim)
+        self.dim = dim
         self.lspe = lspe
         self.dropout = dropout
         self.residual = residual
@@ -91,12 +158,12 @@ class FullGraphLayer(nn.Module):
     def pair_factors(self, graph: Topology, like: Tensor) -> tuple[Tensor, Tensor]:
         """Factors of edges and of added pairs, in the dtype and on the device of ``like``."""
 
-    def forward(
-        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, e_added: Tensor
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
+    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
+        graph.pairs.check_edges()
         f_real, f_added = self.pair_factors(graph, h)
         node = torch.cat([h, p], dim=-1) if p is not None else h
-        attention = self.attention_h(node, e, e_added, graph, f_real, f_added)
+        attention = self.attention_h(node, e, graph, f_real, f_added)
         attention = self.O(dropout(attention, self.dropout, self.training))
         h_bar = self.norm_attention(h + attention if self.residual else attention)
         forward = dropout(F.relu(self.W1(h_bar)), self.dropout, self.training)
@@ -104,6 +171,6 @@ class FullGraphLayer(nn.Module):
         h_new = self.norm_h(h_bar + forward if self.residual else forward)
         if p is None:
             return h_new, None, e
-        attention = self.attention_p(p, e, e_added, graph, f_real, f_added)
+        attention = self.attention_p(p, e, graph, f_real, f_added)
         p_new = self.O_p(dropout(attention, self.dropout, self.training))
         return h_new, tanh_residual(p_new, p if self.residual else None), e

@@ -1,10 +1,17 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
+from functools import partial
+
+import torch
 from torch import Tensor, nn
 
 from lspe.nn.norm import BatchNorm
+from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
-from lspe.ops import GateMaps, dropout, gated_convolution, tanh_residual
+from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
+from lspe.ops.fused.gate import gated_convolution
+
+EPSILON = 1e-6
 
 
 class GatedGCN(nn.Module):
@@ -49,30 +56,52 @@ class GatedGCN(nn.Module):
         self.B1 = nn.Linear(dim, dim)
         self.B2 = nn.Linear(dim, dim)
         self.B3 = nn.Linear(dim, dim)
-        if lspe:
-            self.C1 = nn.Linear(dim, dim)
-            self.C2 = nn.Linear(dim, dim)
+        self.C1 = nn.Linear(dim, dim) if lspe else None
+        self.C2 = nn.Linear(dim, dim) if lspe else None
         self.norm_h = BatchNorm(dim)
         self.norm_e = BatchNorm(dim)
+        self.dim = dim
         self.lspe = lspe
         self.dropout = dropout
         self.size_norm = size_norm
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        h_new, p_new, eta_hat = gated_convolution(h, p, e, self._maps(), graph.edges)
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
+        maps = (self.B1, self.B2, self.A1, self.A2, self.C2, self.C1, self.B3)
+        if fusible(h, p, e, maps=maps):
+            convolution = partial(self.convolution, graph=graph)
+            h_new, p_new, eta_hat = gated_convolution(h, p, e, maps, graph.edges, plain=convolution)
+        else:
+            h_new, p_new, eta_hat = self.convolution(h, p, e, graph)
+
         scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
         h_new = self.norm_h(h_new, scale=scale, relu=True, residual=h if self.residual else None)
         e_new = self.norm_e(eta_hat, relu=True, residual=e if self.residual else None)
         h_new, e_new = self._drop(h_new), self._drop(e_new)
-        if p is None or p_new is None:
+        if p_new is None:
             return h_new, None, e_new
         p_new = tanh_residual(p_new, p if self.residual else None)
         return h_new, self._drop(p_new), e_new
 
-    def _maps(self) -> GateMaps:
-        maps = GateMaps(self.A1, self.A2, self.B1, self.B2, self.B3)
-        return maps._replace(C1=self.C1, C2=self.C2) if self.lspe else maps
+    def convolution(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        r"""What BN and tanh are applied to, ``[N, d]`` of h and of p, and :math:`\hat\eta` ``[E, d]``.
+
+        Maps are applied per node before the gather. The denominator of η is the same for all edges of a node, so the
+        sums are divided by it.
+        """
+        j, i = graph.edge_index
+        hp = h if p is None else torch.cat([h, p], dim=-1)
+        eta_hat = self.B1(h)[i] + self.B2(h)[j] + self.B3(e)
+        sigma = torch.sigmoid(eta_hat)
+        total = scatter_sum(sigma, i, graph.num_nodes) + EPSILON
+        h_new = self.A1(hp) + scatter_sum(sigma * self.A2(hp)[j], i, graph.num_nodes) / total
+        if p is None or self.C1 is None or self.C2 is None:
+            return h_new, None, eta_hat
+        p_new = self.C1(p) + scatter_sum(sigma * self.C2(p)[j], i, graph.num_nodes) / total
+        return h_new, p_new, eta_hat
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)

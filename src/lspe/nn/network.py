@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lspe.encodings import random_signs
-from lspe.nn.attention import FullGraphLayer
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
@@ -112,11 +111,9 @@ class Network(nn.Module):
             p = p_start
         elif p_start is not None and self.final != "structure+encoding":
             h = h + p_start
+        graph = graph.with_added_pair(self.embedder.added_pair())
         for layer in self.layers:
-            if isinstance(layer, FullGraphLayer):
-                h, p, e = layer(h, p, e, graph, self.embedder.added_pair())
-            else:
-                h, p, e = layer(h, p, e, graph)
+            h, p, e = layer(h, p, e, graph)
 
         p = self._final_positions(p if self.lspe else p_start, graph)
         if self.final != "structure":
@@ -133,6 +130,8 @@ class Network(nn.Module):
         if encoding is None:
             transform = "RandomWalkEncoding" if self.encoding == "rwpe" else "LaplacianEncoding"
             raise ValueError(f"the data have no {name!r}: apply lspe.encodings.{transform}(k={self.k}) to them first")
+        if encoding.size(0) != graph.num_nodes:
+            raise ValueError(f"{name!r} has {encoding.size(0)} rows, but the graphs have {graph.num_nodes} nodes")
         if encoding.size(-1) != self.k:
             raise ValueError(f"{name!r} has {encoding.size(-1)} columns, but the network takes k={self.k}")
         encoding = encoding.to(h.dtype)

@@ -2,29 +2,73 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from lspe.ops import batch_norm
+from lspe.ops import fusible
+from lspe.ops.fused.layout import LANES
+from lspe.ops.fused.norm import normalize
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """``nn.BatchNorm1d`` for any number of rows, and with what stands around it in a layer.
+    r"""``nn.BatchNorm1d`` for any number of rows, and with what stands around it in a layer.
 
-    Fewer than two rows (a batch of one-atom molecules has no edges, a single such molecule has one node) have
-    no variance: they are normalised by the running statistics, in training too, and do not change them.
+    .. math:: y = r + \mathrm{ReLU}\Big(\gamma \odot \frac{s x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta\Big)
+
+    In training μ and σ² are those of the rows and go into the running statistics, otherwise they are these (unless
+    there are none). Fewer than two rows (a batch of one-atom molecules has no edges, a single such molecule has one
+    node) have no variance: they are normalised by the running statistics, in training too, and do not change them.
 
     Shapes:
-        x ``[rows, d]``, ``scale`` ``[rows, 1]``, ``residual`` ``[rows, d]`` →
-        residual + ReLU(BN(scale · x)) ``[rows, d]``; each of the three is left out where it is not asked for.
+        x ``[rows, d]``, ``scale`` s ``[rows, 1]``, ``residual`` r ``[rows, d]`` → ``[rows, d]``. Scale, ReLU and
+        residual are left out where they are not asked for.
 
     """
 
     def forward(
         self, x: Tensor, *, scale: Tensor | None = None, relu: bool = False, residual: Tensor | None = None
     ) -> Tensor:
-        batch_statistics = self.training and x.size(0) >= 2
-        if batch_statistics:
-            self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-        return batch_norm(self, x, scale=scale, relu=relu, residual=residual, batch_statistics=batch_statistics)
+        if x.dim() != 2 or x.size(1) != self.num_features:
+            raise ValueError(f"x is {list(x.shape)}, but this normalisation takes [rows, {self.num_features}]")
+        of_rows = x.size(0) >= 2 and (self.training or not self.track_running_stats)
+        if of_rows and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        if self._is_fusible(x, scale, residual):
+            return self._fused(x, scale, relu, residual, of_rows)
+        x = x if scale is None else x * scale
+        mean, variance = self._statistics(x)
+        y = F.batch_norm(x, mean, variance, self.weight, self.bias, of_rows, self._momentum(), self.eps)
+        y = torch.relu(y) if relu else y
+        return y if residual is None else residual + y
+
+    def _statistics(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The running statistics; of a single row without any, 0 and 1."""
+        if self.running_mean is None and x.size(0) < 2:
+            return x.new_zeros(self.num_features), x.new_ones(self.num_features)
+        return self.running_mean, self.running_var
+
+    def _momentum(self) -> float:
+        """Without a momentum the running statistics are the mean over all batches so far."""
+        return 1 / float(self.num_batches_tracked or 1) if self.momentum is None else self.momentum
+
+    def _is_fusible(self, x: Tensor, scale: Tensor | None, residual: Tensor | None) -> bool:
+        usual = self.affine and self.running_mean is not None and x.size(1) >= LANES
+        fitting = (residual is None or residual.shape == x.shape) and (
+            scale is None or (scale.shape == (x.size(0), 1) and not scale.requires_grad)
+        )
+        return usual and fitting and fusible(x, scale, residual, self.weight, self.running_mean)
+
+    def _fused(self, x: Tensor, scale: Tensor | None, relu: bool, residual: Tensor | None, of_rows: bool) -> Tensor:
+        running_mean, running_var = self.running_mean, self.running_var
+        assert running_mean is not None
+        assert running_var is not None
+        given = None if of_rows else (running_mean, running_var)
+        y, mean, variance = normalize(x, self.weight, self.bias, residual, scale, given, self.eps, relu)
+        if of_rows:
+            rows = x.size(0)
+            with torch.no_grad():
+                running_mean.lerp_(mean, self._momentum())
+                running_var.lerp_(variance * (rows / (rows - 1)), self._momentum())
+        return y
 
 
 def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float = 1e-6) -> Tensor:

@@ -9,11 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
+from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
-from lspe.ops import AGGREGATORS, TowerMaps, dropout, principal_aggregation, tanh_residual
+from lspe.ops import dropout, fusible, scatter_max, scatter_min, scatter_sum, tanh_residual
+from lspe.ops.fused.principal import AGGREGATORS, principal_aggregation
 
 SCALERS = ("identity", "amplification", "attenuation")
 ALL_AGGREGATORS = ("mean", "max", "min", "std")
+VARIANCE_FLOOR = 1e-5
 
 
 class TowerLinear(nn.Module):
@@ -29,6 +32,11 @@ class TowerLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(towers, out_dim))
 
 
+def _per_tower(x: Tensor, weight: Tensor) -> Tensor:
+    """``[N, T, in]`` by ``[T, out, in]`` → ``[N, T, out]``."""
+    return torch.bmm(x.transpose(0, 1), weight.transpose(1, 2)).transpose(0, 1)
+
+
 class PrincipalAggregation(nn.Module):
     r"""The principal neighbourhood aggregation :math:`U(x_i, \bigoplus_j M(x_i, e_{ij}, x_j))`.
 
@@ -39,7 +47,7 @@ class PrincipalAggregation(nn.Module):
     M and U are linear. D is the in-degree, δ the mean of log(D+1) over the training set. With T towers input and
     output are cut into T contiguous blocks, each with its own M and U; every tower sees the whole of e.
 
-    M is applied per node before the gather; U before the scalers, which are one number a node.
+    M is applied per node before the gather; U before the scalers, which are one number per node.
 
     Args:
         in_dim: width of x, divisible by ``towers``.
@@ -86,8 +94,64 @@ class PrincipalAggregation(nn.Module):
         self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
-        maps = TowerMaps(self.message.weight, self.message.bias, self.update.weight, self.update.bias)
-        return principal_aggregation(x, e, maps, self._scale(graph, x.dtype), graph.edges, self.aggregators)
+        scale = self._scale(graph, x.dtype)
+        maps = (self.message.weight, self.message.bias, self.update.weight, self.update.bias)
+        if fusible(x, e, *maps):
+
+            def aggregate(x: Tensor, e: Tensor) -> Tensor:
+                return self.aggregate(x, e, graph, scale)
+
+            return principal_aggregation(x, e, maps, scale, graph.edges, self.aggregators, plain=aggregate)
+        return self.aggregate(x, e, graph, scale)
+
+    def aggregate(self, x: Tensor, e: Tensor, graph: Topology, scale: Tensor) -> Tensor:
+        """``scale`` ``[N, S]``: the scalers' factor for each node."""
+        x = x.view(-1, self.towers, self.tower_in)
+        M_source, M_target, M_edge = self.message.weight.split([self.tower_in, self.tower_in, e.size(1)], dim=-1)
+        aggregates = self._aggregates(
+            _per_tower(x, M_target).flatten(1) + self.message.bias.flatten(),
+            _per_tower(x, M_source).flatten(1),
+            e @ M_edge.flatten(0, 1).T,
+            graph,
+        )
+        aggregates = aggregates.unflatten(-1, (self.towers, self.tower_out)).transpose(1, 2).flatten(2)
+        U_self, U_aggregates = self.update.weight.tensor_split([self.tower_in], dim=-1)
+        U_aggregates = U_aggregates.unflatten(-1, (len(self.scalers), -1))
+        out = _per_tower(x, U_self) + self.update.bias
+        for scaler in range(len(self.scalers)):
+            out = out + _per_tower(aggregates, U_aggregates[:, :, scaler]) * scale[:, scaler].view(-1, 1, 1)
+        return out.flatten(1)
+
+    def _aggregates(self, at_target: Tensor, at_source: Tensor, at_edge: Tensor, graph: Topology) -> Tensor:
+        r"""``[N, A, d]``: the aggregates of the messages :math:`m_{ij} = a_i + b_j + c_{ij}`.
+
+        What the target adds is the same for all its messages: it shifts mean, max and min by itself, the sum by
+        in-degree times itself, and leaves the standard deviation as it is. So only b + c is gathered. The standard
+        deviation is :math:`\sqrt{\mathrm{ReLU}(E[m^2] - E[m]^2) + 10^{-5}}`. A node without in-edges aggregates to
+        zero.
+        """
+        j, i = graph.edge_index
+        rows = graph.num_nodes
+        message = at_source[j] + at_edge
+        degree = graph.in_degree.to(message.dtype).unsqueeze(-1)
+        needs_sum = not {"mean", "sum", "std"}.isdisjoint(self.aggregators)
+        total = scatter_sum(message, i, rows) if needs_sum else message
+        mean = total / degree.clamp(min=1) if needs_sum else total
+
+        def aggregate(name: str) -> Tensor:
+            if name == "mean":
+                return mean + at_target
+            if name == "sum":
+                return total + degree * at_target
+            if name == "max":
+                return scatter_max(message, i, rows) + at_target
+            if name == "min":
+                return scatter_min(message, i, rows) + at_target
+            square = scatter_sum(message * message, i, rows) / degree.clamp(min=1)
+            return torch.sqrt(torch.relu(square - mean * mean) + VARIANCE_FLOOR)
+
+        zero = message.new_zeros(())
+        return torch.stack([torch.where(degree > 0, aggregate(name), zero) for name in self.aggregators], dim=1)
 
     def _scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
         """``[N, S]``: each scaler's factor for each node."""
@@ -152,12 +216,15 @@ class PNA(nn.Module):
         if lspe:
             self.aggregate_p = aggregation(dim)
         self.norm_h = BatchNorm(dim)
+        self.dim = dim
+        self.edge_dim = edge_dim
         self.lspe = lspe
         self.dropout = dropout
         self.size_norm = size_norm
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.edge_dim, lspe=self.lspe)
         h = dropout(h, self.dropout, self.training)
         p = dropout(p, self.dropout, self.training) if p is not None else None
         h_new = self._normalized_structure(h, p, e, graph, relu=True, residual=self._residual(h))
@@ -192,6 +259,7 @@ class TowerPNA(PNA):
             self.mix_p = _mixing(dim)
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.edge_dim, lspe=self.lspe)
         h_new = dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
         h_new = F.leaky_relu(self.mix_h(h_new))
         h_new = h + h_new if self.residual else h_new

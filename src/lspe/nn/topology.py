@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 
 import torch
@@ -26,6 +27,8 @@ class Topology:
         real: ``[E]`` bool. ``False`` marks a listed pair that is *not* an edge of the graph: full attention
             treats it as an added edge with an embedding of its own; nothing else sees it. Without it all are real.
         kernel: ``[B, n_max, n_max]``; GraphiT's kernel where it was computed before.
+        added_pair: ``[edge_dim]``: what two nodes without an edge share in full attention, as a network's embedder
+            gives it (:meth:`with_added_pair`). Other layers do without.
 
     """
 
@@ -38,15 +41,19 @@ class Topology:
         num_graphs: int | None = None,
         real: Tensor | None = None,
         kernel: Tensor | None = None,
+        added_pair: Tensor | None = None,
     ) -> None:
-        self.edge_index = edge_index
+        self.edges = Edges(edge_index, num_nodes)
+        self.edge_index = self.edges.edge_index
         self.num_nodes = num_nodes
-        self.batch = edge_index.new_zeros(num_nodes) if batch is None else batch
-        if num_graphs is None:
-            num_graphs = int(self.batch[-1]) + 1 if num_nodes else 0
-        self.num_graphs = num_graphs
+        self.batch = self.edge_index.new_zeros(num_nodes) if batch is None else _checked_batch(batch, num_nodes, num_graphs)
+        last = int(self.batch[-1]) + 1 if num_nodes and num_graphs is None else 0
+        self.num_graphs = last if num_graphs is None else num_graphs
+        if real is not None and (real.dtype is not torch.bool or real.shape != self.edge_index.shape[1:]):
+            raise ValueError(f"real is {list(real.shape)} of {real.dtype}, but says True or False of each edge")
         self.real = real
         self._kernel = kernel
+        self._added_pair = added_pair
         self._inverse_sqrt_sizes: dict[torch.dtype, Tensor] = {}
         self._kernels: dict[tuple[float, int, torch.dtype], Tensor] = {}
 
@@ -77,10 +84,20 @@ class Topology:
         """``[2, E']``: the edges of the original graph only."""
         return self.edge_index if self.real is None else self.edge_index[:, self.real]
 
-    @cached_property
-    def edges(self) -> Edges:
-        """The edges as the operators take them."""
-        return Edges(self.edge_index, self.num_nodes)
+    def with_added_pair(self, added_pair: Tensor) -> Topology:
+        """The same graphs, with the embedding that all pairs share which ``edge_index`` does not list."""
+        other = copy.copy(self)
+        other._added_pair = added_pair
+        return other
+
+    @property
+    def added_pair(self) -> Tensor:
+        """``[edge_dim]``: what two nodes without an edge share in full attention."""
+        if self._added_pair is None:
+            raise ValueError(
+                "full attention needs an embedding for pairs of nodes without an edge: Topology(..., added_pair=...)"
+            )
+        return self._added_pair
 
     @property
     def in_degree(self) -> Tensor:
@@ -113,7 +130,9 @@ class Topology:
     def inverse_sqrt_size(self, dtype: torch.dtype) -> Tensor:
         r"""``[N, 1]``: :math:`1 / \sqrt{n}` of each node's graph."""
         if dtype not in self._inverse_sqrt_sizes:
-            self._inverse_sqrt_sizes[dtype] = self.graph_sizes.double().rsqrt()[self.batch].unsqueeze(-1).to(dtype)
+            # in float64 where the device has it
+            sizes = self.graph_sizes.to(dtype if self.batch.device.type == "mps" else torch.float64)
+            self._inverse_sqrt_sizes[dtype] = sizes.rsqrt()[self.batch].unsqueeze(-1).to(dtype)
         return self._inverse_sqrt_sizes[dtype]
 
     def size_norm(self, x: Tensor) -> Tensor:
@@ -126,7 +145,25 @@ class Topology:
             return self._kernel.to(dtype)
         key = (beta, steps, dtype)
         if key not in self._kernels:
-            self._kernels[key] = diffusion_kernel(
-                self.real_edge_index, self.num_nodes, beta=beta, steps=steps, batch=self.batch, dtype=dtype
-            )
+            edge_index, batch = self.real_edge_index, self.batch
+            if batch.device.type == "mps":  # it is computed in float64
+                edge_index, batch = edge_index.cpu(), batch.cpu()
+            kernel = diffusion_kernel(edge_index, self.num_nodes, beta=beta, steps=steps, batch=batch, dtype=dtype)
+            self._kernels[key] = kernel.to(self.batch.device)
         return self._kernels[key]
+
+
+def _checked_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> Tensor:
+    """``batch`` as int64; an error where it is not one graph per node, ascending from 0 on."""
+    if batch.shape != (num_nodes,):
+        raise ValueError(f"batch is {list(batch.shape)}, but there is one graph number for each of {num_nodes} nodes")
+    if batch.is_floating_point() or batch.is_complex() or batch.dtype is torch.bool:
+        raise TypeError(f"batch is of {batch.dtype}, but graphs are numbered by integers: use torch.long")
+    batch = batch.long().contiguous()
+    if type(batch) is not Tensor or batch.device.type != "cpu" or torch.compiler.is_compiling() or not num_nodes:
+        return batch
+    if batch[0] < 0 or (batch.diff() < 0).any():
+        raise ValueError("batch has to begin at 0 or later and to ascend: the nodes of a graph stand together")
+    if num_graphs is not None and batch[-1] >= num_graphs:
+        raise ValueError(f"batch goes up to graph {int(batch[-1])}, but there are {num_graphs} graphs")
+    return batch

@@ -1,33 +1,29 @@
-"""Operators that the layers are made of: fused ones in C for the CPU, each beside its plain PyTorch twin."""
+"""Operators that the layers are made of, and the choice between fused ones in C and plain PyTorch.
 
-from lspe.ops.attention import PairMaps, pair_attention
-from lspe.ops.choice import fusible, status, use
+What is fused, and why, on a CPU:
+
+- GatedGCN's convolution, PNA's aggregation, attention over all pairs: PyTorch would write every edge's message to
+  memory and read it again, several times, in both directions.
+- Normalisation with scaling, activation and residual; tanh with residual: one pass over the numbers instead of four.
+- Dropout: PyTorch draws its numbers one by one.
+- The return probabilities of many small graphs, and the order of a batch's edges.
+
+The layers in :mod:`lspe.nn` have the same arithmetic in plain PyTorch; :mod:`lspe.ops.fused` has all that is about C.
+"""
+
+from lspe.ops.choice import choose, chosen, fusible, status, use
 from lspe.ops.edges import Edges
-from lspe.ops.fused.dropout import dropout
-from lspe.ops.fused.norm import batch_norm
-from lspe.ops.fused.tanh import tanh_residual
-from lspe.ops.fused.walks import return_probabilities
-from lspe.ops.gate import GateMaps, gated_aggregate, gated_convolution
+from lspe.ops.elementwise import dropout, tanh_residual
 from lspe.ops.pairs import Pairs
-from lspe.ops.principal import AGGREGATORS, TowerMaps, principal_aggregate, principal_aggregation
 from lspe.ops.scatter import scatter_max, scatter_min, scatter_sum
 
 __all__ = [
-    "AGGREGATORS",
     "Edges",
-    "GateMaps",
-    "PairMaps",
     "Pairs",
-    "TowerMaps",
-    "batch_norm",
+    "choose",
+    "chosen",
     "dropout",
     "fusible",
-    "gated_aggregate",
-    "gated_convolution",
-    "pair_attention",
-    "principal_aggregate",
-    "principal_aggregation",
-    "return_probabilities",
     "scatter_max",
     "scatter_min",
     "scatter_sum",

@@ -5,11 +5,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lspe.ops.fused.library import library
-from lspe.ops.fused.operator import operator
-
-_PIECES = 64
-_NODES_A_PIECE = 512
+from lspe.ops.fused import order
 
 
 class Edges:
@@ -19,14 +15,23 @@ class Edges:
     likewise for the edges that begin in a node. Edges of one node keep their order, so sums over them do too.
 
     Args:
-        edge_index: ``[2, E]``, sources and targets.
+        edge_index: ``[2, E]`` whole numbers, sources and targets; they become int64.
         num_nodes: N.
 
     """
 
     def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
-        self.edge_index = edge_index
+        if edge_index.dim() != 2 or edge_index.size(0) != 2:
+            raise ValueError(f"edge_index is {list(edge_index.shape)}, but sources and targets are [2, edges]")
+        if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype is torch.bool:
+            raise TypeError(f"edge_index is of {edge_index.dtype}, but nodes are numbered by integers: use torch.long")
+        self.edge_index = edge_index.long().contiguous()
         self.num_nodes = num_nodes
+        _check_range(self.edge_index, num_nodes)
+
+    @property
+    def count(self) -> int:
+        return self.edge_index.size(1)
 
     @cached_property
     def in_degree(self) -> Tensor:
@@ -35,11 +40,11 @@ class Edges:
 
     @cached_property
     def by_target(self) -> tuple[Tensor, Tensor]:
-        return edges_by_end(self.edge_index[1], self.num_nodes)
+        return order.edges_by_end(self.edge_index[1], self.num_nodes)
 
     @cached_property
     def by_source(self) -> tuple[Tensor, Tensor]:
-        return edges_by_end(self.edge_index[0], self.num_nodes)
+        return order.edges_by_end(self.edge_index[0], self.num_nodes)
 
     @cached_property
     def cuts(self) -> Tensor:
@@ -48,45 +53,18 @@ class Edges:
         A piece is small enough for the caches to hold what is computed of it. Edges of a piece stand together: where
         they do not, the batch is one piece.
         """
-        cuts: Tensor = edges_cuts(self.edge_index.contiguous(), self.num_nodes)
-        return cuts
+        return order.cuts_of(self.edge_index, self.num_nodes)
 
 
-def pieces_at_most(num_nodes: int) -> int:
-    """How many pieces that are not empty a batch can be cut into."""
-    return min(_PIECES, num_nodes // _NODES_A_PIECE + 1)
-
-
-def _edges_cuts(edge_index: Tensor, num_nodes: int) -> Tensor:
-    native = library()
-    assert native is not None
-    cuts = _cuts_like(edge_index, num_nodes)
-    count = edge_index.size(1)
-    at_least = max(_NODES_A_PIECE, -(-num_nodes // _PIECES))
-    room = edge_index.new_empty(count + 1)
-    native.edges_cuts(count, num_nodes, edge_index, edge_index[1], at_least, _PIECES, room, cuts)
-    return cuts
-
-
-def _cuts_like(edge_index: Tensor, num_nodes: int) -> Tensor:
-    return edge_index.new_empty(2, _PIECES + 1)
-
-
-def _edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    native = library()
-    assert native is not None
-    end = end.contiguous()
-    start, edge = _like(end, rows)
-    wrong = native.edges_by_end(end.numel(), rows, end, start, edge)
-    if wrong >= 0:
-        raise IndexError(f"edge {wrong} ends in node {int(end[wrong])}, but the nodes are 0 to {rows - 1}")
-    return start, edge
-
-
-def _like(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    return end.new_empty(rows + 1), torch.empty_like(end)
-
-
-edges_by_end = operator("edges_by_end(Tensor end, SymInt rows) -> (Tensor, Tensor)", _edges_by_end, _like)
-"""``start`` ``[rows + 1]``, ``edge`` ``[E]``: the edges that end in row r are ``edge[start[r]:start[r + 1]]``."""
-edges_cuts = operator("edges_cuts(Tensor edge_index, SymInt num_nodes) -> Tensor", _edges_cuts, _cuts_like)
+def _check_range(edge_index: Tensor, num_nodes: int) -> None:
+    """Every end of an edge is a node. A GPU looks by itself, and a recorded graph has no numbers yet."""
+    if type(edge_index) is not Tensor or edge_index.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    if torch._C._functorch.is_functorch_wrapped_tensor(edge_index) or not edge_index.numel():
+        return
+    low, high = edge_index.aminmax()
+    if low < 0 or high >= num_nodes:
+        edge = int(((edge_index < 0) | (edge_index >= num_nodes)).any(0).nonzero()[0])
+        source, target = edge_index[:, edge].tolist()
+        nodes = f"the nodes are 0 to {num_nodes - 1}" if num_nodes else "there are no nodes"
+        raise IndexError(f"edge {edge} goes from {source} to {target}, but {nodes}")

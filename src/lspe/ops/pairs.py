@@ -24,6 +24,19 @@ class Pairs:
         self.batch = batch
         self.num_graphs = num_graphs
         self.real = real
+        self._are_checked = False
+
+    def check_edges(self) -> None:
+        """Every edge joins nodes of one graph. A GPU is not asked: its answer would have to be waited for."""
+        if self._are_checked or self.batch.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        source, target = self.edges.edge_index
+        wrong = (self.batch[source] != self.batch[target]).nonzero()
+        if len(wrong):
+            edge = int(wrong[0])
+            ends = f"{int(source[edge])} → {int(target[edge])}"
+            raise ValueError(f"edge {edge} ({ends}) joins two graphs: edge_index and batch do not fit")
+        self._are_checked = True
 
     @cached_property
     def graph_sizes(self) -> Tensor:

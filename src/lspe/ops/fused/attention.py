@@ -1,14 +1,48 @@
-"""The fused form of attention over all pairs; :mod:`lspe.ops.attention` has its plain twin."""
+"""Attention over all pairs in C; :class:`lspe.nn.PairAttention` has the equations.
 
+Nothing is padded to the largest graph, and no more than a row of weights is kept: the backward pass computes them
+again.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import operator
+from lspe.ops.fused.operator import Operator, without_gradient
 from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
+from lspe.ops.pairs import Pairs
+
+
+def pair_attention(
+    x: Tensor,
+    e: Tensor,
+    e_added: Tensor,
+    weights: Sequence[Tensor],
+    factors: tuple[Tensor, Tensor],
+    pairs: Pairs,
+    heads: int,
+    plain: Callable[..., Tensor],
+) -> Tensor:
+    """``plain(x, e, e_added, *factors)``, in C. The weights are those of Q, K, V, Q_added, K_added, E, E_added."""
+    are_matrices = factors[0].dim() > 0
+    numbers = factors[0].new_ones(2) if are_matrices else torch.stack(factors)
+    real, added = (f.flatten(0, 1).contiguous() if are_matrices else None for f in factors)
+    order = (pairs.edges.edge_index, *pairs.edges.by_target)
+    channel = F.linear(e_added, weights[6])
+
+    def twin(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor]:
+        channel, numbers = others[6], others[7]
+        return (plain(x, e, channel, *(factors if are_matrices else numbers.unbind())),)
+
+    arguments = (x, e, *weights[:6], channel, numbers, real, added, pairs.graph_start, *order, heads)
+    (out,) = _attention(*arguments, plain=twin)
+    assert out is not None
+    return out
 
 
 def _forward(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
@@ -19,47 +53,47 @@ def _forward(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
     weights, (channel, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads) = others[:6], others[6:]
     of_x, of_e = (pack_maps(part, x) for part in _by_input(weights))
     maps, edges = torch.mm(x, of_x[: x.size(1)]), torch.mm(e, of_e[: e.size(1)])
-    native = library_for(x)
-    wrong = native.edge_across_graphs(graph_start.numel() - 1, graph_start, edge_index, in_start, in_edge)
-    if wrong >= 0:
-        source, target = edge_index[:, wrong].tolist()
-        raise ValueError(f"edge {wrong} ({source} → {target}) joins two graphs: edge_index and batch do not fit")
     out = empty_rows(x, x.size(0), channel.numel())
-    failed = native.attention_forward(
-        threads(),
-        *_sizes(channel, real, added, graph_start, heads),
-        graph_start,
-        edge_index,
-        in_start,
-        in_edge,
-        maps,
-        edges,
-        channel,
-        numbers,
-        real,
-        added,
-        *_room(e, heads),
-        out,
+    library_for(x).call(
+        "attention_forward",
+        **_graphs(x, channel, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads),
+        **_room(e, heads),
+        maps=maps,
+        edge_maps=edges,
+        out=padded_rows(out),
     )
-    _check_memory(failed)
     return out, maps, edges, of_x, of_e
 
 
-def _sizes(channel: Tensor, real: Tensor | None, added: Tensor | None, graph_start: Tensor, heads: int) -> list[int]:
-    """Graphs, heads, channels of a head, padded channels of all, rows of the factors' matrices."""
-    side = next((matrix.size(1) for matrix in (real, added) if matrix is not None), 0)
-    width = channel.numel()
-    return [graph_start.numel() - 1, heads, width // heads, padded_width(width), side]
+def _graphs(
+    x: Tensor,
+    channel: Tensor,
+    numbers: Tensor,
+    real: Tensor | None,
+    added: Tensor | None,
+    graph_start: Tensor,
+    edge_index: Tensor,
+    in_start: Tensor,
+    in_edge: Tensor,
+    heads: int,
+) -> dict[str, Any]:
+    """What both directions take."""
+    return {
+        "threads": threads(),
+        "heads": heads,
+        "width": channel.numel() // heads,
+        "graph_start": graph_start,
+        "edges": {"nodes": x.size(0), "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
+        "channel": channel,
+        "factor": numbers.tolist(),
+        "factor_matrix": [real, added],
+    }
 
 
-def _room(e: Tensor, heads: int) -> Tensor:
-    """For two numbers a edge and head."""
-    return e.new_empty(2, e.size(0), padded_width(heads))
-
-
-def _check_memory(failed: int) -> None:
-    if failed:
-        raise MemoryError("no memory for a row of attention weights")
+def _room(e: Tensor, heads: int) -> dict[str, Tensor]:
+    """For two numbers per edge and head."""
+    room = e.new_empty(2, e.size(0), padded_width(heads))
+    return {"powers": room[0], "inside": room[1]}
 
 
 def _by_input(weights: Any) -> tuple[list[Columns], list[Columns]]:
@@ -76,35 +110,28 @@ def _forward_like(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
 
 def _backward(gradient: Tensor, x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
     """Gradients of x, e, the weights, the channel and the two numbers."""
-    channel, numbers, real, added, out, maps, edges, of_x, of_e, graph_start, edge_index, *in_edges, heads = others
+    channel, numbers, real, added, out, maps, edges, of_x, of_e, graph_start, edge_index, in_start, in_edge, heads = (
+        others
+    )
     results = _backward_like(gradient, x, e, *others)
     x_gradient, e_gradient, *of_weights, of_channel, of_numbers = results
-    sizes = _sizes(channel, real, added, graph_start, heads)
-    graphs = sizes[0]
+    graphs = graph_start.numel() - 1
     # the padding between maps stays zero
     maps_gradient, edges_gradient = torch.zeros_like(maps), torch.zeros_like(edges)
     channel_gradient, factor_gradient = x.new_empty(graphs, channel.numel()), x.new_empty(graphs * heads, 2)
-    failed = library_for(x).attention_backward(
-        threads(),
-        *sizes,
-        graph_start,
-        edge_index,
-        *in_edges,
-        maps,
-        edges,
-        channel,
-        numbers,
-        real,
-        added,
-        *_room(e, heads),
-        padded_rows(out),
-        padded_rows(gradient),
-        maps_gradient,
-        edges_gradient,
-        channel_gradient,
-        factor_gradient,
+    library_for(x).call(
+        "attention_backward",
+        **_graphs(x, channel, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads),
+        **_room(e, heads),
+        maps=maps,
+        edge_maps=edges,
+        out=padded_rows(out),
+        gradient=padded_rows(gradient),
+        maps_gradient=maps_gradient,
+        edge_maps_gradient=edges_gradient,
+        channel_gradient=channel_gradient,
+        factor_gradient=factor_gradient,
     )
-    _check_memory(failed)
     to_x, to_e = _by_input(of_weights)
     torch.mm(maps_gradient, of_x.t(), out=padded_rows(x_gradient))
     torch.mm(edges_gradient, of_e.t(), out=padded_rows(e_gradient))
@@ -128,31 +155,26 @@ def _backward_like(_: Tensor, x: Tensor, e: Tensor, channel: Tensor, numbers: Te
     )
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.set_materialize_grads(False)
-    ctx.heads = inputs[-1]
-    ctx.save_for_backward(*inputs[:2], *inputs[8:12], *output, *inputs[12:-1])
-
-
-def _differentiate(ctx: Any, gradient: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
-    if gradient is None:
-        return (None,) * 17
-    return *_attention_backward(gradient, *ctx.saved_tensors, ctx.heads), *[None] * 7
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    x, e = arguments[:2]
+    return [*_attention_backward(gradients[0], x, e, *arguments[8:12], *kept, *arguments[12:]), *[None] * 7]
 
 
 _FACTORS = "Tensor channel, Tensor numbers, Tensor? real, Tensor? added"
 _GRAPHS = "Tensor graph_start, Tensor edge_index, Tensor in_start, Tensor in_edge, int heads"
-_attention_backward = operator(
+_attention_backward = without_gradient(
     f"pair_attention_backward(Tensor gradient, Tensor x, Tensor e, {_FACTORS}, Tensor out, Tensor maps, Tensor edges, "
     f"Tensor of_x, Tensor of_e, {_GRAPHS}) -> ({', '.join(['Tensor'] * 10)})",
     _backward,
     _backward_like,
 )
-fused_attention = operator(
+_attention = Operator(
     "pair_attention(Tensor x, Tensor e, Tensor Q, Tensor K, Tensor V, Tensor Q_added, Tensor K_added, Tensor E, "
     f"{_FACTORS}, {_GRAPHS}) -> ({', '.join(['Tensor'] * 5)})",
     _forward,
     _forward_like,
-    remember=_remember,
-    gradient=_differentiate,
+    kept_from=0,
+    gradient=_gradient,
 )

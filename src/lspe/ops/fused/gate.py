@@ -1,20 +1,43 @@
-"""The fused form of GatedGCN's convolution; :mod:`lspe.ops.gate` has its plain twin.
+"""GatedGCN's convolution in C; :class:`lspe.nn.GatedGCN` has the equations.
 
-A batch is worked on in pieces of some 500 nodes: what the maps make of a piece is still in the caches when the gates
-need it, and only what the backward pass cannot do without is kept.
+The maps of h are one product of matrices and those of p another; widths are padded inside, because such products are
+slow at odd ones. Gates, their normalisation and both sums are one pass over the edges. A batch is worked on in pieces
+of some 500 nodes: what the maps make of a piece is still in the caches when the gates need it, and only what the
+backward pass cannot do without is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lspe.ops.edges import pieces_at_most
-from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.edges import Edges
+from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import operator
+from lspe.ops.fused.operator import Operator, without_gradient
+from lspe.ops.fused.order import pieces_at_most
 from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
+
+Streams = tuple[Tensor, Tensor | None, Tensor]
+
+
+def gated_convolution(
+    h: Tensor,
+    p: Tensor | None,
+    e: Tensor,
+    maps: Sequence[nn.Linear | None],
+    edges: Edges,
+    plain: Callable[[Tensor, Tensor | None, Tensor], Streams],
+) -> Streams:
+    """``plain(h, p, e)``, in C. The maps are B1, B2, A1, A2, C2, C1, B3; C2 and C1 only with p."""
+    weights = [None if linear is None else linear.weight for linear in maps]
+    biases = [None if linear is None else linear.bias for linear in maps]
+    order = (edges.edge_index, edges.cuts, *edges.by_target, *edges.by_source)
+    h_new, p_new, eta_hat = _convolution(h, p, e, *weights, *biases, *order, plain=lambda *inputs: plain(*inputs[:3]))
+    assert h_new is not None
+    assert eta_hat is not None
+    return h_new, None if p is None else p_new, eta_hat
 
 
 def _forward(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
@@ -24,42 +47,36 @@ def _forward(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tens
     the packed maps of h (the first four), of p (A1 to C1) and of e.
     """
     weights, biases, (edge_index, cuts, in_start, in_edge, *_) = others[:7], others[7:14], others[14:]
-    h, e, p = unit_rows(h), unit_rows(e), None if p is None else unit_rows(p)
-    h_new, p_new, eta_hat, values = _results(h, p, e, weights[0].size(0))
+    width = weights[0].size(0)
+    h_new, p_new, eta_hat, values = _results(h, p, e, width)
     packed = [pack_maps(maps, h) for maps in _by_input(weights, h.size(1))]
     bias = pack_maps([Columns(bias.unsqueeze(1)) for bias in biases if bias is not None], h)[0]
-    failed = library_for(h).convolution_forward(
-        threads(),
-        *_sizes(cuts, eta_hat.size(1)),
-        edge_index,
-        in_start,
-        in_edge,
-        *_inputs(h, p, e, packed),
-        bias,
-        values,
-        eta_hat,
-        h_new,
-        p_new,
+    library_for(h).call(
+        "convolution_forward",
+        threads=threads(),
+        width=width,
+        streams=1 if p is None else 2,
+        edges={"nodes": h.size(0), "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
+        cuts=cuts,
+        **_inputs((h, p, e), packed),
+        bias=bias,
+        values=values,
+        logits=padded_rows(eta_hat),
+        out=[padded_rows(h_new), None if p is None else padded_rows(p_new)],
     )
-    _check_memory(failed)
     return h_new, p_new, eta_hat, values, *packed
 
 
-def _sizes(cuts: Tensor, width: int) -> tuple[int, Tensor, int, int]:
-    return cuts.size(1) - 1, cuts, width, padded_width(width)
-
-
-def _inputs(h: Tensor, p: Tensor | None, e: Tensor, packed: Sequence[Tensor]) -> list[Tensor | int | None]:
-    """Each as the C sources take it: its rows, how far apart they are, its columns, the maps that see it."""
-    arguments: list[Tensor | int | None] = []
-    for x, maps in zip((h, p, e), packed, strict=True):
-        arguments += [None, 0, 0, None] if x is None else [x, row_step(x), x.size(1), maps]
-    return arguments
-
-
-def _check_memory(failed: int) -> None:
-    if failed:
-        raise MemoryError("no memory for the maps of a piece of the batch")
+def _inputs(
+    inputs: Sequence[Tensor | None], packed: Sequence[Tensor], gradients: Sequence[Tensor | None] = (None,) * 3
+) -> dict[str, dict[str, Tensor]]:
+    """h, p and e as the C sources take them: the rows, the maps that see them, the gradient of the rows."""
+    named = zip("hpe", inputs, packed, gradients, strict=True)
+    return {
+        name: {"x": unit_rows(x), "maps": maps} | ({} if gradient is None else {"gradient": padded_rows(gradient)})
+        for name, x, maps, gradient in named
+        if x is not None
+    }
 
 
 def _forward_like(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
@@ -99,37 +116,34 @@ def _backward(
     *order: Tensor,
 ) -> list[Tensor]:
     """Gradients of h, p, e, the weights and the biases; those that do not exist without p are left out."""
-    width = eta_hat.size(1)
-    h, e, p = unit_rows(h), unit_rows(e), None if p is None else unit_rows(p)
+    width, nodes = eta_hat.size(1), h.size(0)
     of_inputs, of_weights, of_biases = _gradients(h, p, e, width)
-    of_rows: list[Tensor | int | None] = []
-    for x in of_inputs:
-        of_rows += [None, 0] if x is None else [x, padded_width(x.size(1))]
     of_maps = [0 if x is None else x.size(1) * maps.size(1) for x, maps in ((h, of_h), (p, of_p), (e, of_e))]
     bias_size = (2 if p is None else 3) * 2 * padded_width(width)
     total = h.new_empty(sum(of_maps) + bias_size)
-    failed = library_for(h).convolution_backward(
-        threads(),
-        *_sizes(cuts, width),
-        edge_index,
-        edge_index[1],
-        *order,
-        *_inputs(h, p, e, (of_h, of_p, of_e)),
-        values,
-        *(padded_rows(x) for x in (eta_hat, eta_gradient, h_gradient, p_gradient)),
-        *of_rows,
-        total.numel(),
-        total.new_empty(pieces_at_most(h.size(0)), total.numel()),
-        total,
+    orders = dict(zip(("in_start", "in_edge", "out_start", "out_edge"), order, strict=True))
+    library_for(h).call(
+        "convolution_backward",
+        threads=threads(),
+        width=width,
+        streams=1 if p is None else 2,
+        edges={"nodes": nodes, "source": edge_index[0], "target": edge_index[1], **orders},
+        cuts=cuts,
+        **_inputs((h, p, e), (of_h, of_p, of_e), of_inputs),
+        values=values,
+        logits=padded_rows(eta_hat),
+        logits_gradient=padded_rows(eta_gradient),
+        out_gradient=[padded_rows(h_gradient), None if p is None else padded_rows(p_gradient)],
+        partial=total.new_empty(pieces_at_most(nodes), total.numel()),
+        total=total,
     )
-    _check_memory(failed)
     *packed, of_bias = total.split([*of_maps, bias_size])
     for part, maps in zip(packed, _by_input(of_weights, h.size(1)), strict=True):
         if maps:
-            unpack_maps(part, maps)
+            unpack_maps(part.view(maps[0].inputs, -1), maps)
     # B3's bias is added to the same logits as B1's
     of_bias = torch.cat([of_bias, of_bias[: padded_width(width)]])
-    unpack_maps(of_bias, [Columns(bias.unsqueeze(1)) for bias in of_biases if bias is not None])
+    unpack_maps(of_bias.view(1, -1), [Columns(bias.unsqueeze(1)) for bias in of_biases if bias is not None])
     return [gradient for gradient in (*of_inputs, *of_weights, *of_biases) if gradient is not None]
 
 
@@ -152,36 +166,34 @@ def _backward_like(*arguments: Any) -> list[Tensor]:
     return [gradient for part in _gradients(h, p, e, eta_hat.size(1)) for gradient in part if gradient is not None]
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*inputs[:3], *output[2:], *inputs[-6:])
-
-
-def _differentiate(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-    h, p, e, eta_hat, *_ = ctx.saved_tensors
-    width, of_p = eta_hat.size(1), p is not None
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    h, p, e, *_ = arguments
+    width, of_p = kept[0].size(1), p is not None
     given = [
         h.new_zeros(rows, width) if gradient is None else gradient
-        for gradient, rows in zip(gradients, (h.size(0), h.size(0) if of_p else 0, e.size(0)), strict=False)
+        for gradient, rows in zip(gradients, (h.size(0), h.size(0) if of_p else 0, e.size(0)), strict=True)
     ]
-    found = iter(_convolution_backward(*given, *ctx.saved_tensors))
+    found = iter(_convolution_backward(*given, h, p, e, *kept, *arguments[-6:]))
     of_maps = [True, True, True, True, of_p, of_p, True]
-    return *[next(found) if exists else None for exists in (True, of_p, True, *of_maps, *of_maps)], *[None] * 6
+    return [*(next(found) if exists else None for exists in (True, of_p, True, *of_maps, *of_maps)), *[None] * 6]
 
 
 _MAPS = ", ".join(f"Tensor {name}" for name in ("B1", "B2", "A1", "A2")) + ", Tensor? C2, Tensor? C1, Tensor B3"
 _ORDER = "Tensor edge_index, Tensor cuts, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
-_convolution_backward = operator(
+_convolution_backward = without_gradient(
     "gated_convolution_backward(Tensor h_gradient, Tensor p_gradient, Tensor eta_gradient, Tensor h, Tensor? p, "
     f"Tensor e, Tensor eta_hat, Tensor values, Tensor of_h, Tensor of_p, Tensor of_e, {_ORDER}) -> Tensor[]",
     _backward,
     _backward_like,
 )
-fused_convolution = operator(
+_convolution = Operator(
     f"gated_convolution(Tensor h, Tensor? p, Tensor e, {_MAPS}, {_MAPS.lower().replace('tensor', 'Tensor')}, {_ORDER}) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _forward,
     _forward_like,
-    remember=_remember,
-    gradient=_differentiate,
+    results=3,
+    kept_from=2,
+    gradient=_gradient,
 )

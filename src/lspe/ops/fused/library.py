@@ -1,37 +1,27 @@
-"""The C sources beside this file, compiled on first use and called through ctypes.
+"""The border: the only place where tensors become pointers.
 
-No part of PyTorch is needed to build them, only a C compiler (``$CC``, cc, gcc or clang). The library is kept in the
-user's cache (``$LSPE_CACHE``, else the platform's cache folder) under a name that changes with the sources, the
-compiler and the processor, one for each precision.
+``csrc/api.h`` declares what there is to call; cffi reads the same file as the compiler, so a call cannot differ from
+its declaration. A function takes one structure. The declared type of each of its fields says what a tensor has to be:
+``rows`` is a matrix of the library's precision whose numbers of a row stand side by side, ``line`` such a vector,
+``indices`` a vector of int64; all in the CPU's memory. Each goes with its own sizes, which the C side compares with all
+others, and looks at every index, before it touches a number.
 """
 
-import ctypes
-import hashlib
 import logging
 import os
-import platform
-import shutil
 import subprocess
-import tempfile
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import platformdirs
+import cffi
 import torch
 from torch import Tensor
 
-SOURCES = Path(__file__).parent / "csrc"
-FLAGS = (
-    "-O3",
-    "-std=c11",
-    "-ffp-contract=fast",
-    "-fPIC",
-    "-shared",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-)
-TUNING = (("-march=native",), ("-mcpu=native",), ())
+from lspe.ops.fused.build import SOURCES, built
+from lspe.ops.fused.pytorch import find_function
+
 PRECISION = {torch.float32: 32, torch.float64: 64}
 
 _LOADED_BY = os.getpid()
@@ -39,38 +29,124 @@ _LOADED_BY = os.getpid()
 log = logging.getLogger(__name__)
 
 
-class Library:
-    """The compiled functions of one precision: ``library.name(...)`` calls ``name`` of the C sources.
+class Refused(RuntimeError):
+    """Arguments that the operators in C cannot serve; nothing has happened, and the plain twin says what to do."""
 
-    Tensors go in as pointers to their data, ``None`` as a null pointer, integers as they are. The interpreter's lock is
-    released during the call. What a function without a result returns means nothing.
+
+class Library:
+    """The compiled functions of one precision: ``library.call("drop", x=x, ...)``.
+
+    A tensor that is left out is ``None``. The interpreter's lock is released during the call.
     """
 
-    def __init__(self, path: Path, precision: int) -> None:
-        self._library = ctypes.CDLL(str(path))
-        self._library.set_parallel_region(_of_pytorch("GOMP_parallel"))
-        self._library.set_product(_of_pytorch("sgemm_" if precision == 32 else "dgemm_"))
+    def __init__(self, path: Path, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._ffi = _declarations(dtype)
+        self._library = self._ffi.dlopen(str(path))
+        self._null = self._ffi.NULL
+        self._convert = {
+            "struct rows": self._rows,
+            "struct line": self._line,
+            "struct indices": self._indices,
+            "double *": self._doubles,
+        }
+        self._integers, self._reals = self._ffi.typeof("integer *"), self._ffi.typeof("real *")
+        self._calls: dict[str, tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]] = {}
+        for name in ("set_parallel_region", "set_product"):
+            function = find_function("GOMP_parallel" if name == "set_parallel_region" else _gemm(dtype))
+            getattr(self._library, name)(self._ffi.cast("void *", function))
 
-    def __getattr__(self, name: str) -> Any:
+    def call(self, name: str, **fields: Any) -> None:
+        """Call a function; :class:`Refused` where the fields do not fit it or each other."""
+        if name not in self._calls:
+            self._calls[name] = self._prepared(name)
+        function, structure, convert = self._calls[name]
+        values = {}
+        for field, value in fields.items():
+            conversion = convert[field]
+            values[field] = value if conversion is None else conversion(value)
+        answer = function(self._ffi.new(structure, values))
+        if answer == self._library.DONE:
+            return
+        if answer == self._library.NO_MEMORY:
+            raise MemoryError(f"no memory for {name}")
+        what = "sizes" if answer == self._library.WRONG_SIZES else "indices"
+        raise Refused(f"{name}: the {what} of its arguments do not fit together")
+
+    def _prepared(self, name: str) -> tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]:
         function = getattr(self._library, name)
+        (structure,) = self._ffi.typeof(function).args
+        return function, structure, self._conversions(structure.item)
 
-        def call(*arguments: Tensor | int | None) -> int:
-            if function.argtypes is None:
-                # an integer of the C sources is as wide as a pointer and is passed in the same way
-                function.argtypes = [ctypes.c_void_p] * len(arguments)
-                function.restype = ctypes.c_int64
-            return function(*[a.data_ptr() if isinstance(a, Tensor) else a for a in arguments])
+    def _conversions(self, structure: Any) -> dict[str, Callable[[Any], Any] | None]:
+        return {field: self._conversion(about.type) for field, about in structure.fields}
 
-        setattr(self, name, call)
-        return call
+    def _conversion(self, kind: Any) -> Callable[[Any], Any] | None:
+        """From what Python gives for a field to what cffi takes; ``None`` where that is the same."""
+        if kind.cname in self._convert:
+            return self._convert[kind.cname]
+        if kind.kind == "array":
+            inner = self._conversion(kind.item)
+            return None if inner is None else lambda values: [inner(value) for value in values]
+        if kind.kind == "struct":
+            inside = self._conversions(kind)
+
+            def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+                return {
+                    field: value if (conversion := inside[field]) is None else conversion(value)
+                    for field, value in values.items()
+                }
+
+            return nested
+        return None
+
+    def _rows(self, x: Tensor | None) -> tuple[Any, int, int, int]:
+        if x is None:
+            return self._null, 0, 0, 0
+        if x.dtype is not self.dtype or x.device.type != "cpu" or x.dim() != 2:
+            raise _refusal(x, f"[rows, width] of {self.dtype}")
+        count, width = x.shape
+        step, apart = x.stride()
+        if count <= 1:
+            step = width
+        if (width > 1 and apart != 1) or step < width:
+            raise _refusal(x, "rows whose numbers stand side by side")
+        return self._ffi.cast(self._reals, x.data_ptr()), count, width, step
+
+    def _line(self, x: Tensor | None) -> tuple[Any, int]:
+        if x is None:
+            return self._null, 0
+        if x.dtype is not self.dtype or x.device.type != "cpu" or not x.is_contiguous():
+            raise _refusal(x, f"contiguous numbers of {self.dtype}")
+        return self._ffi.cast(self._reals, x.data_ptr()), x.numel()
+
+    def _indices(self, x: Tensor | None) -> tuple[Any, int]:
+        if x is None:
+            return self._null, 0
+        if x.dtype is not torch.int64 or x.device.type != "cpu" or not x.is_contiguous():
+            raise _refusal(x, "contiguous int64")
+        return self._ffi.cast(self._integers, x.data_ptr()), x.numel()
+
+    def _doubles(self, x: Tensor | None) -> Any:
+        if x is None:
+            return self._null
+        if x.dtype is not torch.float64 or x.device.type != "cpu" or not x.is_contiguous():
+            raise _refusal(x, "contiguous float64")
+        return self._ffi.cast("double *", x.data_ptr())
+
+
+def _refusal(x: Tensor, wanted: str) -> Refused:
+    return Refused(f"a tensor {list(x.shape)} of {x.dtype} on {x.device} with strides {x.stride()}, not {wanted}")
 
 
 @cache
 def library(dtype: torch.dtype = torch.float32) -> Library | None:
     """The functions for tensors of ``dtype``; ``None``, after a line in the log that says why, where there are none."""
     try:
-        return Library(_built(PRECISION[dtype]), PRECISION[dtype])
-    except (OSError, subprocess.SubprocessError) as error:
+        native = Library(built(PRECISION[dtype]), dtype)
+        _try(native)
+        return native
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.warning("lspe uses its plain PyTorch operators, which are slower: %s", error)
         return None
 
@@ -87,70 +163,31 @@ def threads() -> int:
     return 1 if os.getpid() != _LOADED_BY else torch.get_num_threads()
 
 
-def _built(precision: int) -> Path:
-    """The library's file in the cache, compiled now where it is not there yet."""
-    compiler = _compiler()
-    sources = sorted(SOURCES.glob("*.[ch]"))
-    identity = [compiler, _run(compiler, "--version"), _processor(), repr(FLAGS), str(precision)]
-    digest = hashlib.sha256("\0".join(identity).encode())
-    for source in sources:
-        digest.update(source.read_bytes())
-    folder = Path(os.environ.get("LSPE_CACHE") or platformdirs.user_cache_dir("lspe")) / "ops"
-    path = folder / f"lspe-{digest.hexdigest()[:20]}.so"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _compile(compiler, [str(s) for s in sources if s.suffix == ".c"], precision, path)
-    return path
+def _declarations(dtype: torch.dtype) -> cffi.FFI:
+    ffi = cffi.FFI()
+    real = "float" if dtype is torch.float32 else "double"
+    ffi.cdef(f"typedef int64_t integer; typedef {real} real;\n{(SOURCES / 'api.h').read_text()}")
+    return ffi
 
 
-def _compile(compiler: str, sources: list[str], precision: int, path: Path) -> None:
-    """Compile under a name of its own, then rename: another process sees the whole library or none."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
-        built = Path(folder) / path.name
-        for tuning in TUNING:
-            command = [compiler, *FLAGS, *tuning, f"-DPRECISION={precision}", *sources, "-o", str(built), "-lm"]
-            try:
-                _run(*command)
-                break
-            except subprocess.CalledProcessError as error:
-                if tuning == TUNING[-1]:
-                    reason = next((line for line in error.stderr.splitlines() if "error" in line), error.stderr[:200])
-                    raise OSError(f"{compiler} cannot compile them: {reason}") from error
-        built.replace(path)
+def _gemm(dtype: torch.dtype) -> str:
+    return "sgemm_" if dtype is torch.float32 else "dgemm_"
 
 
-def _compiler() -> str:
-    names = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
-    for name in names:
-        if found := shutil.which(name):
-            return found
-    raise FileNotFoundError(f"no C compiler found (looked for {', '.join(names)})")
+def _try(native: Library) -> None:
+    """See that the functions taken of PyTorch do what they are thought to do: products of matrices, and threads."""
+    generator = torch.Generator().manual_seed(0)
 
+    def random(rows: int, columns: int) -> Tensor:
+        return torch.randn(rows, columns + 3, generator=generator).to(native.dtype)[:, :columns]
 
-def _run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def _processor() -> str:
-    """What tells processors with different instructions apart: a cache may be shared by several machines."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine() + platform.processor()
-    return "".join(sorted({line for line in lines if line.split("\t")[0] in ("model name", "flags", "Features")}))
-
-
-def _of_pytorch(name: str) -> ctypes.c_void_p | None:
-    """A function of the OpenMP runtime or the BLAS that PyTorch has loaded.
-
-    Without the first there is one thread, without the second a simple product of our own. A second runtime would keep
-    threads of its own, and the two sets would spin against each other for the same cores.
-    """
-    folder = Path(torch.__file__).parent / "lib"
-    beside_torch = sorted(str(path) for path in [*folder.glob("libtorch_cpu.*"), *folder.glob("lib*omp*")])
-    for place in (None, *beside_torch):
-        try:
-            return ctypes.cast(getattr(ctypes.CDLL(place), name), ctypes.c_void_p)
-        except (OSError, AttributeError):
-            continue
-    return None
+    for kind, (a, b) in enumerate([((5, 7), (7, 20)), ((5, 7), (20, 7)), ((7, 5), (7, 20))]):
+        left, right, out = random(*a), random(*b), random(5, 20)
+        native.call("try_product", kind=kind, a=left, b=right, c=out)
+        expected = (left.mT if kind == 2 else left).double() @ (right.mT if kind == 1 else right).double()
+        if not torch.allclose(out.double(), expected, rtol=1e-4, atol=1e-4):
+            raise RuntimeError(f"{_gemm(native.dtype)} of PyTorch's BLAS does not multiply as expected")
+    seen = torch.zeros(64, dtype=torch.int64)
+    native.call("try_threads", threads=threads(), seen=seen)
+    if not bool((seen == 1).all()):
+        raise RuntimeError("GOMP_parallel of PyTorch's OpenMP does not share out tasks as expected")

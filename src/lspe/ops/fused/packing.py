@@ -4,13 +4,12 @@ Their weights stand side by side, each padded to a multiple of 16 columns: a pro
 result has an odd number of columns, and the C sources work on whole vectors.
 """
 
-import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch import Tensor
 
-from lspe.ops.fused.layout import padded_width
+from lspe.ops.fused.layout import padded_width, unit_rows
 from lspe.ops.fused.library import library_for
 
 
@@ -29,7 +28,7 @@ class Columns(NamedTuple):
 def empty_packed(maps: Sequence[Columns], like: Tensor) -> Tensor:
     """``[padded inputs, maps · padded outputs]`` for the maps of one input; empty where there are none."""
     if not maps:
-        return like.new_empty(0)
+        return like.new_empty(0, 0)
     return like.new_empty(padded_width(maps[0].inputs), len(maps) * padded_width(maps[0].weight.size(0)))
 
 
@@ -37,20 +36,21 @@ def pack_maps(maps: Sequence[Columns], like: Tensor) -> Tensor:
     """The same with the weights in it, and zeros in the padding."""
     packed = empty_packed(maps, like)
     if maps:
-        outputs = maps[0].weight.size(0)
-        library_for(like).pack_maps(
-            len(maps), outputs, maps[0].inputs, padded_width(outputs), packed.size(0), *_places(maps), packed
-        )
+        _call("pack_maps", [part._replace(weight=unit_rows(part.weight)) for part in maps], packed)
     return packed
 
 
 def unpack_maps(packed: Tensor, maps: Sequence[Columns]) -> None:
-    """``[inputs, maps · padded outputs]`` in one piece → written into the weights."""
-    outputs = maps[0].weight.size(0)
-    library_for(packed).unpack_maps(len(maps), outputs, maps[0].inputs, padded_width(outputs), *_places(maps), packed)
+    """``[inputs, maps · padded outputs]`` → written into the weights, whose rows stand side by side."""
+    _call("unpack_maps", maps, packed)
 
 
-def _places(maps: Sequence[Columns]) -> tuple[ctypes.Array[ctypes.c_int64], ctypes.Array[ctypes.c_int64]]:
-    array = ctypes.c_int64 * len(maps)
-    begin = [part.weight.data_ptr() + part.first * part.weight.itemsize for part in maps]
-    return array(*begin), array(*[part.weight.stride(0) for part in maps])
+def _call(function: str, maps: Sequence[Columns], packed: Tensor) -> None:
+    library_for(packed).call(
+        function,
+        maps=len(maps),
+        inputs=maps[0].inputs,
+        weight=[part.weight for part in maps],
+        first=[part.first for part in maps],
+        packed=packed,
+    )

@@ -1,13 +1,35 @@
-"""The fused form of PNA's aggregation; :mod:`lspe.ops.principal` is its plain twin."""
+"""PNA's aggregation in C; :class:`lspe.nn.PrincipalAggregation` has the equations."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, row_step, unit_rows
+from lspe.ops.edges import Edges
+from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import operator
+from lspe.ops.fused.operator import Operator, without_gradient
+
+AGGREGATORS = ("mean", "sum", "max", "min", "std")
+"""In the order of ``enum`` in csrc/principal.c."""
+
+
+def principal_aggregation(
+    x: Tensor,
+    e: Tensor,
+    maps: Sequence[Tensor],
+    scale: Tensor,
+    edges: Edges,
+    aggregators: Sequence[str],
+    plain: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    """``plain(x, e)``, in C. The maps are weight and bias of the messages M, then of the update U, tower by tower."""
+    kinds = torch.tensor([AGGREGATORS.index(name) for name in aggregators])
+    order = (edges.edge_index, *edges.by_target, *edges.by_source)
+    (out,) = _aggregation(x, e, *maps, scale, kinds, *order, plain=lambda x, e, *_: (plain(x, e),))
+    assert out is not None
+    return out
 
 
 class _Sizes:
@@ -27,7 +49,6 @@ class _Sizes:
         self.padded = padded_width(self.towers * self.out)
         self.row = padded_width(self.aggregators * self.out)
         self.mapped_row = padded_width(self.scalers * self.out)
-        self.shape = (self.nodes, self.padded, self.towers, self.out)
 
     def packed(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return (
@@ -84,6 +105,7 @@ def _forward(
     """Beside the result, for the backward pass: the maps of nodes and edges, the aggregates, the packed maps."""
     size = _Sizes(x, message, scale, kinds)
     native = library_for(x)
+    shape = {"threads": threads(), "towers": size.towers, "width": size.out}
     packed = size.packed(x)
     for weight, place in size.pieces(message, update, *packed):
         place.copy_(weight)
@@ -91,12 +113,18 @@ def _forward(
     node = torch.addmm(size.bias(message_bias, update_bias), x, of_x[: x.size(1)])
     edge = torch.mm(e, of_e[: e.size(1)])
     aggregates = x.new_empty(size.towers, size.nodes, size.row)
-    native.principal_forward(
-        threads(), *size.shape, size.row, size.aggregators, kinds, edge_index, in_start, in_edge, node, edge, aggregates
+    native.call(
+        "principal_forward",
+        **shape,
+        kinds=kinds,
+        edges={"nodes": size.nodes, "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
+        node=node,
+        edge=edge,
+        aggregates=aggregates.flatten(0, 1),
     )
     mapped = torch.bmm(aggregates, of_aggregates)
     out = x.new_empty(size.nodes, size.towers * size.out)
-    native.update_forward(threads(), *size.shape, size.mapped_row, size.scalers, scale, node, mapped, out)
+    native.call("update_forward", **shape, scale=unit_rows(scale), node=node, mapped=mapped.flatten(0, 1), out=out)
     return out, node, edge, aggregates, *packed
 
 
@@ -132,34 +160,29 @@ def _backward(
 ) -> tuple[Tensor, ...]:
     size = _Sizes(x, message, scale, kinds)
     native = library_for(x)
-    gradient = unit_rows(gradient)
+    shape = {"threads": threads(), "towers": size.towers, "width": size.out}
     node_gradient, edge_gradient = torch.empty_like(node), torch.empty_like(edge)
     mapped_gradient = x.new_empty(size.towers, size.nodes, size.mapped_row)
-    native.update_backward(
-        threads(),
-        *size.shape,
-        size.mapped_row,
-        size.scalers,
-        scale,
-        gradient,
-        row_step(gradient),
-        node_gradient,
-        mapped_gradient,
+    native.call(
+        "update_backward",
+        **shape,
+        scale=unit_rows(scale),
+        gradient=unit_rows(gradient),
+        node_gradient=node_gradient,
+        mapped=mapped_gradient.flatten(0, 1),
     )
     aggregates_gradient = torch.bmm(mapped_gradient, of_aggregates.transpose(1, 2))
-    native.principal_backward(
-        threads(),
-        *size.shape,
-        size.row,
-        size.aggregators,
-        kinds,
-        edge_index,
-        *order,
-        node,
-        edge,
-        aggregates_gradient,
-        node_gradient,
-        edge_gradient,
+    orders = dict(zip(("in_start", "in_edge", "out_start", "out_edge"), order, strict=True))
+    native.call(
+        "principal_backward",
+        **shape,
+        kinds=kinds,
+        edges={"nodes": size.nodes, "source": edge_index[0], **orders},
+        node=node,
+        edge=edge,
+        aggregates_gradient=aggregates_gradient.flatten(0, 1),
+        node_gradient=node_gradient,
+        edge_gradient=edge_gradient,
     )
     x_gradient, e_gradient, of_message, message_bias, of_update, update_bias = _backward_like(
         gradient, x, e, message, update
@@ -187,31 +210,26 @@ def _backward_like(_: Tensor, x: Tensor, e: Tensor, message: Tensor, update: Ten
     )
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    x, e, message, _, update, _, scale, kinds, *order = inputs
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(x, e, message, update, scale, kinds, *output[1:], *order)
-
-
-def _differentiate(ctx: Any, gradient: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
-    if gradient is None:
-        return (None,) * 13
-    return *_aggregation_backward(gradient, *ctx.saved_tensors), *[None] * 7
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    x, e, message, _, update, _, scale, kinds, *order = arguments
+    found = _aggregation_backward(gradients[0], x, e, message, update, scale, kinds, *kept, *order)
+    return [*found, *[None] * 7]
 
 
 _ORDER = "Tensor edge_index, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
-_aggregation_backward = operator(
+_aggregation_backward = without_gradient(
     "principal_aggregation_backward(Tensor gradient, Tensor x, Tensor e, Tensor message, Tensor update, Tensor scale, "
     "Tensor kinds, Tensor node, Tensor edge, Tensor aggregates, Tensor of_x, Tensor of_e, Tensor of_aggregates, "
     f"{_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _backward,
     _backward_like,
 )
-fused_aggregation = operator(
+_aggregation = Operator(
     "principal_aggregation(Tensor x, Tensor e, Tensor message, Tensor message_bias, Tensor update, Tensor update_bias, "
     f"Tensor scale, Tensor kinds, {_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _forward,
     _forward_like,
-    remember=_remember,
-    gradient=_differentiate,
+    gradient=_gradient,
 )

@@ -1,58 +1,59 @@
-"""The position's activation, with what it is added to."""
+"""The position's activation with what it is added to, in C."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lspe.ops.choice import fusible
-from lspe.ops.fused.layout import LANES, row_step, unit_rows
+from lspe.ops.fused.layout import row_step, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import operator
+from lspe.ops.fused.operator import Operator, without_gradient
 
 
 def tanh_residual(x: Tensor, residual: Tensor | None) -> Tensor:
-    """residual + tanh(x), ``[rows, d]``; tanh(x) alone without it."""
-    if x.size(1) < LANES or not fusible(x):
-        return torch.tanh(x) if residual is None else residual + torch.tanh(x)
-    y: Tensor = _tanh(unit_rows(x), residual)
+    """As :func:`lspe.ops.tanh_residual`, for ``[rows, d]``."""
+    (y,) = _tanh(x, residual, plain=_plain)
+    assert y is not None
     return y
 
 
-def _forward(x: Tensor, residual: Tensor | None) -> Tensor:
+def _plain(x: Tensor, residual: Tensor | None) -> tuple[Tensor]:
+    return (torch.tanh(x) if residual is None else residual + torch.tanh(x),)
+
+
+def _forward(x: Tensor, residual: Tensor | None) -> list[Tensor]:
     y = x.new_empty(x.shape)
-    residual = None if residual is None else unit_rows(residual)
-    row = 0 if residual is None else row_step(residual)
-    library_for(x).tanh_forward(threads(), *x.shape, x, row_step(x), residual, row, y)
-    return y
+    other = None if residual is None else unit_rows(residual)
+    library_for(x).call("tanh_forward", threads=threads(), x=unit_rows(x), other=other, out=y)
+    return [y]
+
+
+def _forward_like(x: Tensor, residual: Tensor | None) -> list[Tensor]:
+    return [x.new_empty(x.shape)]
 
 
 def _backward(gradient: Tensor, x: Tensor) -> Tensor:
-    gradient = unit_rows(gradient)
     of_x = _backward_like(gradient, x)
-    library_for(x).tanh_backward(threads(), *x.shape, x, row_step(x), gradient, row_step(gradient), of_x)
+    library_for(x).call("tanh_backward", threads=threads(), x=unit_rows(x), other=unit_rows(gradient), out=of_x)
     return of_x
 
 
 def _backward_like(gradient: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x has its rows as far apart as x."""
+    x = unit_rows(x)
     return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)]
 
 
-def _remember(ctx: Any, inputs: tuple[Tensor, Tensor | None], output: Tensor) -> None:
-    x, residual = inputs
-    ctx.has_residual = residual is not None
-    ctx.save_for_backward(x)
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> tuple[Tensor, Tensor | None]:
+    x, residual = arguments
+    (gradient,) = gradients
+    return _tanh_backward(gradient, x), None if residual is None else gradient
 
 
-def _differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-    return _tanh_backward(gradient, *ctx.saved_tensors), gradient if ctx.has_residual else None
-
-
-_tanh_backward = operator("tanh_residual_backward(Tensor gradient, Tensor x) -> Tensor", _backward, _backward_like)
-_tanh = operator(
-    "tanh_residual(Tensor x, Tensor? residual) -> Tensor",
-    _forward,
-    lambda x, _: x.new_empty(x.shape),
-    remember=_remember,
-    gradient=_differentiate,
+_tanh_backward = without_gradient(
+    "tanh_residual_backward(Tensor gradient, Tensor x) -> Tensor", _backward, _backward_like
 )
+_tanh = Operator("tanh_residual(Tensor x, Tensor? residual) -> Tensor", _forward, _forward_like, gradient=_gradient)

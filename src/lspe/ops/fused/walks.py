@@ -1,4 +1,4 @@
-"""Return probabilities of random walks on many small graphs."""
+"""Return probabilities of random walks on many small graphs, in C."""
 
 from torch import Tensor
 
@@ -10,8 +10,7 @@ def return_probabilities(
 ) -> None:
     r"""Write the diagonals of :math:`\mathrm{RW}, \dots, \mathrm{RW}^k` of all graphs of up to ``largest`` nodes.
 
-    Computed in float64 from the powers up to ⌈k/2⌉. There is no plain twin here: see
-    :func:`lspe.encodings.random_walk_encoding`.
+    Computed in float64 from the powers up to ⌈k/2⌉. :func:`lspe.encodings.random_walk_encoding` is its plain twin.
 
     Args:
         out: ``[N, k]``, float32 or float64; rows of larger graphs stay as they are.
@@ -23,18 +22,16 @@ def return_probabilities(
 
     """
     edge_index = edge_index.contiguous()
-    native = library_for(out)
-    no_memory = native.return_probabilities(
-        threads(),
-        node_start.numel() - 1,
-        largest,
-        out.size(1),
-        node_start,
-        edge_start,
-        edge_index,
-        edge_index[1],
-        None if edge_weight is None else edge_weight.contiguous(),
-        out,
+    weight = None if edge_weight is None else edge_weight.contiguous()
+    library_for(out).call(
+        "return_probabilities",
+        threads=threads(),
+        largest=largest,
+        node_start=node_start,
+        edge_start=edge_start,
+        source=edge_index[0],
+        target=edge_index[1],
+        weight=weight,
+        weights=0 if weight is None else weight.numel(),
+        out=out,
     )
-    if no_memory:
-        raise MemoryError(f"no memory for the powers of matrices of {largest} rows")

@@ -17,7 +17,7 @@ struct factor {
 
 struct attention {
     integer graphs, heads, width, padded, side;
-    integer heads_a_task, heads_row; /* heads_row: heads rounded up to whole vectors */
+    integer heads_a_task, heads_row; /* heads_row: heads rounded up to whole vectors, or more */
     const integer *graph_start, *source, *in_start, *in_edge;
     const real *maps, *edges; /* [nodes, PARTS, padded], [edges, padded] */
     const real *channel;      /* [heads * width]: what the shared embedding of added pairs multiplies q by */
@@ -366,59 +366,91 @@ static void heads_task(struct attention *work, integer number, void (*run)(const
 static void forward_task(void *work, integer number) { heads_task(work, number, forward_heads); }
 static void backward_task(void *work, integer number) { heads_task(work, number, backward_heads); }
 
-/* Tasks are whole graphs where there are enough of them, else single heads. Returns 0, or 1 where memory ran out. */
-static integer run(struct attention *work, integer threads, task of_heads)
+/* Tasks are whole graphs where there are enough of them, else single heads. */
+static enum answer run(struct attention *work, integer threads, task of_heads)
 {
-    work->heads_row = whole_vectors(work->heads);
     work->heads_a_task = work->graphs < 8 * threads ? 1 : work->heads;
     run_tasks(threads, tasks_of(work->graph_start[work->graphs]), edges_task, work);
     run_tasks(threads, work->graphs * (work->heads / work->heads_a_task), of_heads, work);
-    return work->failed;
+    return work->failed ? NO_MEMORY : DONE;
 }
 
-/* -1, or the first edge that joins two graphs. */
-integer edge_across_graphs(integer graphs, const integer *graph_start, const integer *source, const integer *in_start,
-                           const integer *in_edge)
+/* Every edge begins in the graph that it ends in. */
+static _Bool within_graphs(const struct attending *call)
 {
-    for (integer graph = 0; graph < graphs; graph++)
-        for (integer node = graph_start[graph]; node < graph_start[graph + 1]; node++)
-            for (integer slot = in_start[node]; slot < in_start[node + 1]; slot++) {
-                const integer from = source[in_edge[slot]];
-                if (from < graph_start[graph] || from >= graph_start[graph + 1])
-                    return in_edge[slot];
-            }
-    return -1;
+    const struct indices graph_start = call->graph_start;
+    for (integer graph = 0; graph + 1 < graph_start.count; graph++) {
+        const integer first = graph_start.at[graph], end = graph_start.at[graph + 1];
+        for (integer slot = call->edges.in_start.at[first]; slot < call->edges.in_start.at[end]; slot++) {
+            const integer from = call->edges.source.at[call->edges.in_edge.at[slot]];
+            if (from < first || from >= end)
+                return 0;
+        }
+    }
+    return 1;
 }
 
-/* `factors`: of edges and of added pairs, used where the matrix is null. `powers`, `inside`: room for a number for each
-   edge and head, heads rounded up to whole vectors. */
-integer attention_forward(integer threads, integer graphs, integer heads, integer width, integer padded, integer side,
-                          const integer *graph_start, const integer *source, const integer *in_start,
-                          const integer *in_edge, const real *maps, const real *edges, const real *channel,
-                          const real *factors, const real *real_matrix, const real *added_matrix, real *powers,
-                          real *inside, real *out)
+static _Bool padded_like(struct rows rows, integer count, integer width)
 {
-    struct attention work = {.graphs = graphs, .heads = heads, .width = width, .padded = padded, .side = side,
-                             .graph_start = graph_start, .source = source, .in_start = in_start, .in_edge = in_edge,
-                             .maps = maps, .edges = edges, .channel = channel,
-                             .real_factor = {factors[0], real_matrix}, .added_factor = {factors[1], added_matrix},
-                             .edge_powers = powers, .edge_inside = inside, .out = out};
-    return run(&work, threads, forward_task);
+    return sized(rows, count, width) && rows.step == width;
 }
 
-integer attention_backward(integer threads, integer graphs, integer heads, integer width, integer padded,
-                           integer side, const integer *graph_start, const integer *source, const integer *in_start,
-                           const integer *in_edge, const real *maps, const real *edges, const real *channel,
-                           const real *factors, const real *real_matrix, const real *added_matrix, real *powers,
-                           real *inside, const real *out, const real *gradient, real *maps_gradient,
-                           real *edges_gradient, real *channel_gradient, real *factor_gradient)
+static enum answer check(const struct attending *call)
 {
-    struct attention work = {.graphs = graphs, .heads = heads, .width = width, .padded = padded, .side = side,
-                             .graph_start = graph_start, .source = source, .in_start = in_start, .in_edge = in_edge,
-                             .maps = maps, .edges = edges, .channel = channel,
-                             .real_factor = {factors[0], real_matrix}, .added_factor = {factors[1], added_matrix},
-                             .edge_powers = powers, .edge_inside = inside, .out = (real *)out, .gradient = gradient,
-                             .maps_gradient = maps_gradient, .edges_gradient = edges_gradient,
-                             .channel_gradient = channel_gradient, .factor_gradient = factor_gradient};
-    return run(&work, threads, backward_task);
+    const integer nodes = call->edges.nodes, edges = call->edges.source.count, padded = call->edge_maps.width;
+    const integer graphs = call->graph_start.count - 1, side = call->factor_matrix[0].width;
+    NEED_SIZES(call->threads >= 1 && call->heads >= 1 && call->width >= 1 && nodes >= 0 && graphs >= 0);
+    NEED_SIZES(padded % LANES == 0 && padded <= WIDEST && call->heads * call->width <= padded);
+    NEED_SIZES(padded_like(call->maps, nodes, PARTS * padded) && padded_like(call->edge_maps, edges, padded));
+    NEED_SIZES(sized_line(call->channel, call->heads * call->width) && padded_like(call->out, nodes, padded));
+    NEED_SIZES(padded_like(call->powers, edges, call->powers.width) && call->powers.width >= call->heads);
+    NEED_SIZES(call->powers.width % LANES == 0 && call->powers.width <= WIDEST);
+    NEED_SIZES(padded_like(call->inside, edges, call->powers.width));
+    NEED_SIZES(sized_indices(call->edges.source, edges) && sized_indices(call->edges.in_start, nodes + 1));
+    NEED_SIZES(sized_indices(call->edges.in_edge, edges));
+    for (integer which = 0; which < 2; which++)
+        NEED_SIZES(left_out(call->factor_matrix[which]) || padded_like(call->factor_matrix[which], graphs * side, side));
+    NEED_SIZES(left_out(call->factor_matrix[0]) == left_out(call->factor_matrix[1]));
+    NEED_INDICES(rises_to(call->graph_start, nodes) && rises_to(call->edges.in_start, edges));
+    NEED_INDICES(all_below(call->edges.in_edge, edges) && within_graphs(call));
+    for (integer graph = 0; graph < graphs && !left_out(call->factor_matrix[0]); graph++)
+        NEED_SIZES(call->graph_start.at[graph + 1] - call->graph_start.at[graph] <= side);
+    return DONE;
+}
+
+static struct attention work_of(const struct attending *call)
+{
+    return (struct attention){
+        .graphs = call->graph_start.count - 1, .heads = call->heads, .width = call->width,
+        .padded = call->edge_maps.width, .side = call->factor_matrix[0].width, .heads_row = call->powers.width,
+        .graph_start = call->graph_start.at, .source = call->edges.source.at, .in_start = call->edges.in_start.at,
+        .in_edge = call->edges.in_edge.at, .maps = call->maps.at, .edges = call->edge_maps.at,
+        .channel = call->channel.at, .real_factor = {(real)call->factor[0], call->factor_matrix[0].at},
+        .added_factor = {(real)call->factor[1], call->factor_matrix[1].at}, .edge_powers = call->powers.at,
+        .edge_inside = call->inside.at, .out = call->out.at, .gradient = call->gradient.at,
+        .maps_gradient = call->maps_gradient.at, .edges_gradient = call->edge_maps_gradient.at,
+        .channel_gradient = call->channel_gradient.at, .factor_gradient = call->factor_gradient.at};
+}
+
+enum answer attention_forward(const struct attending *call)
+{
+    const enum answer answer = check(call);
+    if (answer != DONE)
+        return answer;
+    struct attention work = work_of(call);
+    return run(&work, call->threads, forward_task);
+}
+
+enum answer attention_backward(const struct attending *call)
+{
+    const integer nodes = call->edges.nodes, graphs = call->graph_start.count - 1, padded = call->edge_maps.width;
+    const enum answer answer = check(call);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(padded_like(call->gradient, nodes, padded) && padded_like(call->maps_gradient, nodes, PARTS * padded));
+    NEED_SIZES(padded_like(call->edge_maps_gradient, call->edges.source.count, padded));
+    NEED_SIZES(padded_like(call->channel_gradient, graphs, call->heads * call->width));
+    NEED_SIZES(padded_like(call->factor_gradient, graphs * call->heads, 2));
+    struct attention work = work_of(call);
+    return run(&work, call->threads, backward_task);
 }

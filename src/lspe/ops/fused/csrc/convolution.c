@@ -16,34 +16,18 @@ static const integer SELF_OF[2] = {SELF, SECOND_SELF};
 
 static const real EPSILON = (real)1e-6;
 
-/* What is seen by some of the maps: its rows, the maps [columns, maps * padded], gradients of both. */
-struct input {
-    struct matrix rows, maps;
-    integer columns;
-    real *gradient; /* rows padded to whole vectors of 16 numbers */
-    integer gradient_row;
-};
-
-struct convolution {
-    integer pieces, width, padded, streams, threads;
+/* A call, and how it is cut. */
+struct batch {
+    struct convolution call;
+    integer padded, pieces;
     const integer *node_cuts, *edge_cuts; /* [pieces + 1]: first nodes, first edges */
-    const integer *source, *target, *in_start, *in_edge, *out_start, *out_edge;
-    struct input h, p, e;
-    const real *bias; /* of a row of `node`, then of an edge */
-    real *values;     /* [nodes, streams], kept for the backward pass */
-    real *logits;     /* [edges] */
-    real *out[2];     /* [nodes], one for each stream */
-
-    const real *logits_gradient, *out_gradient[2];
-    real *partial; /* [pieces, ...]: gradients of the maps of h, p, e, then of the bias of a row of `node` */
-    integer partial_size;
     _Bool failed;
 };
 
 /* One piece. */
 struct gate {
     integer first_node, nodes, first_edge, edges, width, padded, streams;
-    const integer *source, *target, *in_start, *in_edge, *out_start, *out_edge; /* of the whole batch */
+    struct edges all; /* of the whole batch */
     real *node;
     real *values, *logits, *out[2];
 
@@ -62,24 +46,27 @@ static inline const real *row_of(const struct gate *work, integer node)
 /* Edges that lead to a node, or away from it, as slots; their own numbers and their ends, all within the piece. */
 static inline integer in_begin(const struct gate *work, integer node)
 {
-    return work->in_start[work->first_node + node];
+    return work->all.in_start.at[work->first_node + node];
 }
 static inline integer out_begin(const struct gate *work, integer node)
 {
-    return work->out_start[work->first_node + node];
+    return work->all.out_start.at[work->first_node + node];
 }
-static inline integer in_edge(const struct gate *work, integer slot) { return work->in_edge[slot] - work->first_edge; }
+static inline integer in_edge(const struct gate *work, integer slot)
+{
+    return work->all.in_edge.at[slot] - work->first_edge;
+}
 static inline integer out_edge(const struct gate *work, integer slot)
 {
-    return work->out_edge[slot] - work->first_edge;
+    return work->all.out_edge.at[slot] - work->first_edge;
 }
 static inline integer source_of(const struct gate *work, integer edge)
 {
-    return work->source[work->first_edge + edge] - work->first_node;
+    return work->all.source.at[work->first_edge + edge] - work->first_node;
 }
 static inline integer target_of(const struct gate *work, integer edge)
 {
-    return work->target[work->first_edge + edge] - work->first_node;
+    return work->all.target.at[work->first_edge + edge] - work->first_node;
 }
 
 static inline void add_to(real *sum, vector value) { store(sum, load(sum) + value); }
@@ -198,44 +185,52 @@ static void source_task(void *argument, integer number)
     }
 }
 
-static struct gate piece_of(const struct convolution *work, integer number)
+static struct gate piece_of(const struct batch *work, integer number)
 {
+    const struct convolution *call = &work->call;
     const integer *nodes = work->node_cuts + number, *edges = work->edge_cuts + number;
-    const integer rows = nodes[0] * work->padded, edge_rows = edges[0] * work->padded;
-    return (struct gate){
-        .first_node = nodes[0], .nodes = nodes[1] - nodes[0], .first_edge = edges[0], .edges = edges[1] - edges[0],
-        .width = work->width, .padded = work->padded, .streams = work->streams, .source = work->source,
-        .target = work->target, .in_start = work->in_start, .in_edge = work->in_edge, .out_start = work->out_start,
-        .out_edge = work->out_edge, .values = work->values + rows * work->streams, .logits = work->logits + edge_rows,
-        .out = {work->out[0] + rows, work->out[1] + rows}, .logits_gradient = work->logits_gradient + edge_rows,
-        .out_gradient = {work->out_gradient[0] + rows, work->out_gradient[1] + rows}};
+    struct gate piece = {.first_node = nodes[0], .nodes = nodes[1] - nodes[0], .first_edge = edges[0],
+                         .edges = edges[1] - edges[0], .width = call->width, .padded = work->padded,
+                         .streams = call->streams, .all = call->edges, .values = row_at(call->values, nodes[0]),
+                         .logits = row_at(call->logits, edges[0])};
+    if (!left_out(call->logits_gradient))
+        piece.logits_gradient = row_at(call->logits_gradient, edges[0]);
+    for (integer stream = 0; stream < call->streams; stream++) {
+        if (!left_out(call->out[stream]))
+            piece.out[stream] = row_at(call->out[stream], nodes[0]);
+        if (!left_out(call->out_gradient[stream]))
+            piece.out_gradient[stream] = row_at(call->out_gradient[stream], nodes[0]);
+    }
+    return piece;
 }
 
-static struct matrix rows_from(struct matrix matrix, integer first)
-{
-    return (struct matrix){matrix.at + first * matrix.row, matrix.row};
-}
+static struct matrix rows_from(struct rows rows, integer first) { return (struct matrix){row_at(rows, first), rows.step}; }
+static struct matrix all_rows(struct rows rows) { return (struct matrix){rows.at, rows.step}; }
 
-static void forward_piece(struct convolution *work, integer number, integer threads)
+static void forward_piece(struct batch *work, integer number, integer threads)
 {
+    const struct convolution *call = &work->call;
     struct gate piece = piece_of(work, number);
     const integer padded = work->padded, row = parts(&piece) * padded;
+    if (piece.nodes == 0)
+        return;
     piece.node = malloc((size_t)(piece.nodes * row) * sizeof(real));
     if (piece.node == NULL) {
         work->failed = 1;
         return;
     }
     for (integer node = 0; node < piece.nodes; node++)
-        memcpy(piece.node + node * row, work->bias, (size_t)row * sizeof(real));
+        memcpy(piece.node + node * row, call->bias.at, (size_t)row * sizeof(real));
     for (integer edge = 0; edge < piece.edges; edge++)
-        memcpy(piece.logits + edge * padded, work->bias + row, (size_t)padded * sizeof(real));
-    product(piece.nodes, 4 * padded, work->h.columns, rows_from(work->h.rows, piece.first_node), work->h.maps, 1,
+        memcpy(piece.logits + edge * padded, call->bias.at + row, (size_t)padded * sizeof(real));
+    product(piece.nodes, 4 * padded, call->h.x.width, rows_from(call->h.x, piece.first_node), all_rows(call->h.maps), 1,
             piece.node, row);
-    if (work->streams == 2)
-        product(piece.nodes, 4 * padded, work->p.columns, rows_from(work->p.rows, piece.first_node), work->p.maps, 1,
-                piece.node + SELF * padded, row);
-    product(piece.edges, padded, work->e.columns, rows_from(work->e.rows, piece.first_edge), work->e.maps, 1,
-            piece.logits, padded);
+    if (call->streams == 2)
+        product(piece.nodes, 4 * padded, call->p.x.width, rows_from(call->p.x, piece.first_node),
+                all_rows(call->p.maps), 1, piece.node + SELF * padded, row);
+    if (piece.edges > 0)
+        product(piece.edges, padded, call->e.x.width, rows_from(call->e.x, piece.first_edge), all_rows(call->e.maps), 1,
+                piece.logits, padded);
     run_tasks(threads, tasks_of(piece.nodes), sum_task, &piece);
     free(piece.node);
 }
@@ -244,17 +239,27 @@ static void forward_piece(struct convolution *work, integer number, integer thre
 static real *input_backward(const struct input *input, integer first, integer rows, struct matrix gradient,
                             integer columns, real *maps_gradient)
 {
-    product_with_transposed(rows, input->gradient_row, columns, gradient, input->maps, 0,
-                            input->gradient + first * input->gradient_row, input->gradient_row);
-    product_of_transposed(input->columns, columns, rows, rows_from(input->rows, first), gradient, 0, maps_gradient,
-                          columns);
-    return maps_gradient + input->columns * columns;
+    if (rows > 0) {
+        product_with_transposed(rows, input->gradient.width, columns, gradient, all_rows(input->maps), 0,
+                                row_at(input->gradient, first), input->gradient.step);
+        product_of_transposed(input->x.width, columns, rows, rows_from(input->x, first), gradient, 0, maps_gradient,
+                              columns);
+    } else {
+        clear(maps_gradient, input->x.width * columns);
+    }
+    return maps_gradient + input->x.width * columns;
 }
 
-static void backward_piece(struct convolution *work, integer number, integer threads)
+static void backward_piece(struct batch *work, integer number, integer threads)
 {
+    const struct convolution *call = &work->call;
     struct gate piece = piece_of(work, number);
-    const integer padded = work->padded, streams = work->streams, row = parts(&piece) * padded;
+    const integer padded = work->padded, streams = call->streams, row = parts(&piece) * padded;
+    real *partial = row_at(call->partial, number);
+    if (piece.nodes == 0) {
+        clear(partial, call->partial.width);
+        return;
+    }
     real *room = malloc((size_t)(piece.nodes * (row + streams * padded) + 2 * piece.edges * padded) * sizeof(real));
     if (room == NULL) {
         work->failed = 1;
@@ -267,13 +272,12 @@ static void backward_piece(struct convolution *work, integer number, integer thr
     run_tasks(threads, tasks_of(piece.nodes), target_task, &piece);
     run_tasks(threads, tasks_of(piece.nodes), source_task, &piece);
 
-    real *partial = work->partial + number * work->partial_size;
-    partial = input_backward(&work->h, piece.first_node, piece.nodes, (struct matrix){piece.node_gradient, row},
+    partial = input_backward(&call->h, piece.first_node, piece.nodes, (struct matrix){piece.node_gradient, row},
                              4 * padded, partial);
     if (streams == 2)
-        partial = input_backward(&work->p, piece.first_node, piece.nodes,
+        partial = input_backward(&call->p, piece.first_node, piece.nodes,
                                  (struct matrix){piece.node_gradient + SELF * padded, row}, 4 * padded, partial);
-    partial = input_backward(&work->e, piece.first_edge, piece.edges, (struct matrix){piece.edge_gradient, padded},
+    partial = input_backward(&call->e, piece.first_edge, piece.edges, (struct matrix){piece.edge_gradient, padded},
                              padded, partial);
     clear(partial, row);
     for (integer node = 0; node < piece.nodes; node++)
@@ -286,74 +290,129 @@ static void forward_task(void *work, integer number) { forward_piece(work, numbe
 static void backward_task(void *work, integer number) { backward_piece(work, number, 1); }
 
 /* The cuts are made for a fixed number of pieces, of which the last ones may be empty. */
-static void set_cuts(struct convolution *work, integer pieces, const integer *cuts)
+static struct batch batch_of(const struct convolution *call)
 {
-    work->node_cuts = cuts;
-    work->edge_cuts = cuts + pieces + 1;
+    const integer *cuts = call->cuts.at;
+    integer pieces = call->cuts.count / 2 - 1;
+    struct batch work = {.call = *call, .padded = call->logits.width, .node_cuts = cuts,
+                         .edge_cuts = cuts + pieces + 1};
     while (pieces > 1 && cuts[pieces - 1] == cuts[pieces])
         pieces--;
-    work->pieces = pieces;
+    work.pieces = pieces;
+    return work;
 }
 
 /* Pieces side by side where there are enough of them for all threads; else all threads on one after the other. */
-static integer run(struct convolution *work, void (*piece)(struct convolution *, integer, integer), task as_task)
+static enum answer run(struct batch *work, void (*piece)(struct batch *, integer, integer), task as_task)
 {
-    if (work->pieces >= 2 * work->threads)
-        run_tasks(work->threads, work->pieces, as_task, work);
+    const integer threads = work->call.threads;
+    if (work->pieces >= 2 * threads)
+        run_tasks(threads, work->pieces, as_task, work);
     else
         for (integer number = 0; number < work->pieces; number++)
-            piece(work, number, work->threads);
-    return work->failed;
+            piece(work, number, threads);
+    return work->failed ? NO_MEMORY : DONE;
 }
 
-/* Inputs: h, p (null without a second stream) and e, their rows, their columns, and their packed maps. `cuts` for
-   `pieces` pieces. Results and values have padded rows. Returns 0, or 1 where memory ran out. */
-integer convolution_forward(integer threads, integer pieces, const integer *cuts, integer width, integer padded,
-                            const integer *source, const integer *in_start, const integer *in_edge, const real *h,
-                            integer h_row, integer h_columns, const real *of_h, const real *p, integer p_row,
-                            integer p_columns, const real *of_p, const real *e, integer e_row, integer e_columns,
-                            const real *of_e, const real *bias, real *values, real *logits, real *out_0, real *out_1)
+static _Bool fits(struct input input, integer rows, integer maps_width)
 {
-    struct convolution work = {.threads = threads, .width = width, .padded = padded,
-                               .streams = p == NULL ? 1 : 2, .source = source, .in_start = in_start,
-                               .in_edge = in_edge, .bias = bias, .values = values, .logits = logits,
-                               .out = {out_0, out_1}};
-    set_cuts(&work, pieces, cuts);
-    work.h = (struct input){.rows = {h, h_row}, .maps = {of_h, 4 * padded}, .columns = h_columns};
-    work.p = (struct input){.rows = {p, p_row}, .maps = {of_p, 4 * padded}, .columns = p_columns};
-    work.e = (struct input){.rows = {e, e_row}, .maps = {of_e, padded}, .columns = e_columns};
+    return sized(input.x, rows, input.x.width) && input.maps.count >= input.x.width && input.x.width > 0
+           && sized(input.maps, input.maps.count, maps_width);
+}
+
+static _Bool padded_like(struct rows rows, integer count, integer width)
+{
+    return sized(rows, count, width) && rows.step == width;
+}
+
+static enum answer check_sizes(const struct convolution *call)
+{
+    const integer nodes = call->edges.nodes, edges = call->edges.source.count, padded = call->logits.width;
+    const integer streams = call->streams, cuts = call->cuts.count;
+    NEED_SIZES(call->threads >= 1 && (streams == 1 || streams == 2) && nodes >= 0);
+    NEED_SIZES(call->width > 0 && padded >= call->width && padded % LANES == 0 && padded <= WIDEST);
+    NEED_SIZES(fits(call->h, nodes, 4 * padded) && fits(call->e, edges, padded));
+    NEED_SIZES(streams == 1 ? left_out(call->p.x) : fits(call->p, nodes, 4 * padded));
+    NEED_SIZES(padded_like(call->values, nodes, streams * padded) && padded_like(call->logits, edges, padded));
+    NEED_SIZES(call->cuts.at != NULL && cuts >= 4 && cuts % 2 == 0);
+    NEED_SIZES(sized_indices(call->edges.source, edges) && sized_indices(call->edges.in_start, nodes + 1));
+    NEED_SIZES(sized_indices(call->edges.in_edge, edges));
+    return DONE;
+}
+
+/* Edges that lead to (or away from) the nodes of a piece are edges of the piece, and begin (or end) in it. */
+static _Bool stays_inside(struct indices start, struct indices edge, struct indices other_end, const integer *nodes,
+                          const integer *edges)
+{
+    for (integer slot = start.at[nodes[0]]; slot < start.at[nodes[1]]; slot++) {
+        const integer number = edge.at[slot];
+        if (number < edges[0] || number >= edges[1])
+            return 0;
+        if (other_end.at[number] < nodes[0] || other_end.at[number] >= nodes[1])
+            return 0;
+    }
+    return 1;
+}
+
+static enum answer check_indices(const struct convolution *call, struct indices start, struct indices edge,
+                                 struct indices other_end)
+{
+    const integer pieces = call->cuts.count / 2 - 1, edges = call->edges.source.count;
+    const integer *node_cuts = call->cuts.at, *edge_cuts = call->cuts.at + pieces + 1;
+    const struct indices of_nodes = {call->cuts.at, pieces + 1}, of_edges = {call->cuts.at + pieces + 1, pieces + 1};
+    NEED_INDICES(rises_to(of_nodes, call->edges.nodes) && rises_to(of_edges, edges) && rises_to(start, edges));
+    for (integer piece = 0; piece < pieces; piece++)
+        NEED_INDICES(stays_inside(start, edge, other_end, node_cuts + piece, edge_cuts + piece));
+    return DONE;
+}
+
+enum answer convolution_forward(const struct convolution *call)
+{
+    const struct edges edges = call->edges;
+    enum answer answer = check_sizes(call);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(sized_line(call->bias, (3 + 2 * call->streams) * call->logits.width));
+    for (integer stream = 0; stream < call->streams; stream++)
+        NEED_SIZES(padded_like(call->out[stream], edges.nodes, call->logits.width));
+    answer = check_indices(call, edges.in_start, edges.in_edge, edges.source);
+    if (answer != DONE)
+        return answer;
+    struct batch work = batch_of(call);
     return run(&work, forward_piece, forward_task);
 }
 
-/* Gradients of h, p, e (rows padded), and of the maps of h, p, e and the bias of a row of `node`, one behind the other
-   in `total`. `partial` is room for as many numbers a piece that is not empty. */
-integer convolution_backward(integer threads, integer pieces, const integer *cuts, integer width, integer padded,
-                             const integer *source, const integer *target, const integer *in_start,
-                             const integer *in_edge, const integer *out_start, const integer *out_edge, const real *h,
-                             integer h_row, integer h_columns, const real *of_h, const real *p, integer p_row,
-                             integer p_columns, const real *of_p, const real *e, integer e_row, integer e_columns,
-                             const real *of_e, const real *values, const real *logits, const real *logits_gradient,
-                             const real *out_gradient_0, const real *out_gradient_1, real *h_gradient,
-                             integer h_gradient_row, real *p_gradient, integer p_gradient_row, real *e_gradient,
-                             integer e_gradient_row, integer partial_size, real *partial, real *total)
+enum answer convolution_backward(const struct convolution *call)
 {
-    struct convolution work = {.threads = threads, .width = width, .padded = padded,
-                               .streams = p == NULL ? 1 : 2, .source = source, .target = target,
-                               .in_start = in_start, .in_edge = in_edge, .out_start = out_start, .out_edge = out_edge,
-                               .values = (real *)values, .logits = (real *)logits,
-                               .logits_gradient = logits_gradient, .out_gradient = {out_gradient_0, out_gradient_1},
-                               .partial = partial, .partial_size = partial_size};
-    set_cuts(&work, pieces, cuts);
-    work.h = (struct input){.rows = {h, h_row}, .maps = {of_h, 4 * padded}, .columns = h_columns,
-                            .gradient = h_gradient, .gradient_row = h_gradient_row};
-    work.p = (struct input){.rows = {p, p_row}, .maps = {of_p, 4 * padded}, .columns = p_columns,
-                            .gradient = p_gradient, .gradient_row = p_gradient_row};
-    work.e = (struct input){.rows = {e, e_row}, .maps = {of_e, padded}, .columns = e_columns, .gradient = e_gradient,
-                            .gradient_row = e_gradient_row};
-    const integer failed = run(&work, backward_piece, backward_task);
-    clear(total, partial_size);
-    for (integer number = 0; number < work.pieces && !failed; number++)
-        for (integer c = 0; c < partial_size; c++)
-            total[c] += partial[number * partial_size + c];
-    return failed;
+    const struct edges edges = call->edges;
+    const integer nodes = edges.nodes, count = edges.source.count, padded = call->logits.width;
+    enum answer answer = check_sizes(call);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(sized_indices(edges.target, count) && sized_indices(edges.out_start, nodes + 1));
+    NEED_SIZES(sized_indices(edges.out_edge, count) && padded_like(call->logits_gradient, count, padded));
+    for (integer stream = 0; stream < call->streams; stream++)
+        NEED_SIZES(padded_like(call->out_gradient[stream], nodes, padded));
+    const struct input *inputs[3] = {&call->h, &call->e, &call->p};
+    integer size = (2 + 2 * call->streams) * padded;
+    for (integer i = 0; i < 1 + call->streams; i++) {
+        const struct input *input = inputs[i];
+        NEED_SIZES(input->gradient.width <= input->maps.count && input->gradient.width >= input->x.width);
+        NEED_SIZES(sized(input->gradient, input->x.count, input->gradient.width));
+        size += input->x.width * input->maps.width;
+    }
+    answer = check_indices(call, edges.in_start, edges.in_edge, edges.source);
+    if (answer == DONE)
+        answer = check_indices(call, edges.out_start, edges.out_edge, edges.target);
+    if (answer != DONE)
+        return answer;
+    struct batch work = batch_of(call);
+    NEED_SIZES(sized_line(call->total, size) && sized(call->partial, call->partial.count, size));
+    NEED_SIZES(call->partial.count >= work.pieces);
+    answer = run(&work, backward_piece, backward_task);
+    clear(call->total.at, size);
+    for (integer number = 0; number < work.pieces && answer == DONE; number++)
+        for (integer c = 0; c < size; c++)
+            call->total.at[c] += row_at(call->partial, number)[c];
+    return answer;
 }

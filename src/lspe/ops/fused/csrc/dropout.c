@@ -4,13 +4,11 @@
    backward pass draws them again instead of keeping them. */
 #include "tasks.h"
 
-struct dropout {
-    integer rows, width, x_row;
-    const real *x;
+struct drawing {
+    struct rows x, out;
     uint64_t seed;
     uint32_t limit; /* places whose number, of 2^32, is below the limit become zero */
     real scale;
-    real *out;
 };
 
 /* Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014): 64 mixed bits. */
@@ -34,22 +32,25 @@ static inline uint32_t drawn(uint64_t row_key, uint32_t column)
     return bits ^ (bits >> 16);
 }
 
-static void dropout_task(void *argument, integer number)
+static void drop_task(void *argument, integer number)
 {
-    const struct dropout work = *(const struct dropout *)argument;
-    for (integer row = begin_of(number); row < end_of(number, work.rows); row++) {
+    const struct drawing work = *(const struct drawing *)argument;
+    for (integer row = begin_of(number); row < end_of(number, work.x.count); row++) {
         const uint64_t key = mixed(work.seed + mixed((uint64_t)row));
-        const real *x = work.x + row * work.x_row;
-        real *restrict out = work.out + row * work.width;
-        for (integer c = 0; c < work.width; c++)
+        const real *x = row_at(work.x, row);
+        real *restrict out = row_at(work.out, row);
+        for (integer c = 0; c < work.x.width; c++)
             out[c] = x[c] * (drawn(key, (uint32_t)c) < work.limit ? 0 : work.scale);
     }
 }
 
-void dropout(integer threads, integer rows, integer width, const real *x, integer x_row, const int64_t *seed,
-             const double *p, real *out)
+enum answer drop(const struct dropping *call)
 {
-    struct dropout work = {rows, width, x_row, x, (uint64_t)*seed, (uint32_t)(*p * 4294967295.0),
-                           *p < 1 ? (real)(1 / (1 - *p)) : 0, out};
-    run_tasks(threads, tasks_of(rows), dropout_task, &work);
+    const integer rows = call->x.count, width = call->x.width;
+    NEED_SIZES(call->threads >= 1 && sized(call->x, rows, width) && sized(call->out, rows, width));
+    NEED_SIZES(call->p >= 0 && call->p <= 1);
+    struct drawing work = {call->x, call->out, call->seed, (uint32_t)(call->p * 4294967295.0),
+                           call->p < 1 ? (real)(1 / (1 - call->p)) : 0};
+    run_tasks(call->threads, tasks_of(rows), drop_task, &work);
+    return DONE;
 }

@@ -1,14 +1,18 @@
-/* Edges in the order of one of their ends, by counting. */
+/* Edges in the order of one of their ends, by counting, and in pieces that no edge leaves. */
 #include "real.h"
 
-/* start [rows + 1] and order [count]: the edges that end in row r are order[start[r]] to order[start[r + 1]], in their
-   own order. Returns -1, or the first edge whose end is not a row. */
-integer edges_by_end(integer count, integer rows, const integer *end, integer *start, integer *order)
+enum answer edges_by_end(const struct edge_order *call)
 {
+    const integer count = call->end.count, rows = call->start.count - 1, *end = call->end.at;
+    NEED_SIZES(rows >= 0 && call->start.at != NULL && sized_indices(call->end, count));
+    NEED_SIZES(sized_indices(call->edge, count) && sized_indices(call->wrong, 1));
+    integer *start = call->start.at, *order = call->edge.at;
     memset(start, 0, (size_t)(rows + 1) * sizeof *start);
     for (integer edge = 0; edge < count; edge++) {
-        if (end[edge] < 0 || end[edge] >= rows)
-            return edge;
+        if (end[edge] < 0 || end[edge] >= rows) {
+            call->wrong.at[0] = edge;
+            return DONE;
+        }
         start[end[edge] + 1]++;
     }
     for (integer row = 0; row < rows; row++)
@@ -17,15 +21,18 @@ integer edges_by_end(integer count, integer rows, const integer *end, integer *s
         order[start[end[edge]]++] = edge;
     memmove(start + 1, start, (size_t)rows * sizeof *start);
     start[0] = 0;
-    return -1;
+    call->wrong.at[0] = -1;
+    return DONE;
 }
 
-/* Cuts a batch into pieces of about `nodes_a_piece` nodes that no edge joins, and whose edges stand together. `cuts`
-   [2, pieces + 1]: where the nodes and where the edges of each piece begin; the last ones are empty where there are
-   fewer. `lowest` is room for count + 1 numbers. */
-void edges_cuts(integer count, integer nodes, const integer *source, const integer *target, integer nodes_a_piece,
-                integer pieces, integer *lowest, integer *cuts)
+enum answer find_cuts(const struct edge_cuts *call)
 {
+    const integer count = call->source.count, nodes = call->nodes, pieces = call->pieces;
+    const integer *source = call->source.at, *target = call->target.at;
+    integer *lowest = call->room.at, *cuts = call->cuts.at;
+    NEED_SIZES(nodes >= 0 && pieces >= 1 && sized_indices(call->target, count) && sized_indices(call->source, count));
+    NEED_SIZES(sized_indices(call->room, count + 1) && sized_indices(call->cuts, 2 * (pieces + 1)));
+    NEED_INDICES(all_below(call->source, nodes) && all_below(call->target, nodes));
     lowest[count] = nodes;
     for (integer edge = count - 1; edge >= 0; edge--) {
         const integer end = source[edge] < target[edge] ? source[edge] : target[edge];
@@ -34,7 +41,7 @@ void edges_cuts(integer count, integer nodes, const integer *source, const integ
     integer highest = -1, piece = 0;
     cuts[0] = cuts[pieces + 1] = 0;
     for (integer edge = 0; edge <= count; edge++) {
-        const _Bool closed = lowest[edge] > highest, large = lowest[edge] - cuts[piece] >= nodes_a_piece;
+        const _Bool closed = lowest[edge] > highest, large = lowest[edge] - cuts[piece] >= call->nodes_a_piece;
         if (closed && large && edge < count && piece + 1 < pieces) {
             piece++;
             cuts[piece] = lowest[edge];
@@ -49,4 +56,5 @@ void edges_cuts(integer count, integer nodes, const integer *source, const integ
         cuts[piece] = nodes;
         cuts[pieces + 1 + piece] = count;
     }
+    return DONE;
 }

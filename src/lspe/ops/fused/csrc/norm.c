@@ -7,22 +7,12 @@
 #define CHUNK 128 /* rows whose sums are formed in `real`; the chunks' sums are put together in double */
 
 struct norm {
-    integer rows, width;
-    const real *x;
-    integer x_row;     /* rows are so many numbers apart */
-    const real *scale; /* [rows], or null for ones */
+    struct rows x, residual, out, gradient, x_gradient;
+    struct line scale; /* [rows], or left out for ones */
     const real *weight, *bias, *mean, *rate;
-    const real *residual; /* or null for zeros */
-    integer residual_row;
-    integer relu;
-    real *out;
-
-    const real *gradient;
-    integer gradient_row;
     const real *mean_gradient, *mean_product; /* means over the rows of g and g * normalised x; zeros in evaluation */
-    real *x_gradient;
-
-    real *sums; /* [chunks, 2, width] */
+    real *sums;                               /* [chunks, 2, width] */
+    integer relu;
 };
 
 static inline integer chunks_of(integer rows) { return (rows + CHUNK - 1) / CHUNK; }
@@ -30,7 +20,7 @@ static inline integer chunk_end(integer number, integer rows)
 {
     return (number + 1) * CHUNK < rows ? (number + 1) * CHUNK : rows;
 }
-static inline real scale_of(const struct norm *work, integer row) { return work->scale ? work->scale[row] : 1; }
+static inline real scale_of(const struct norm *work, integer row) { return work->scale.at ? work->scale.at[row] : 1; }
 static inline integer whole_block(integer block, integer width)
 {
     return block < width - LANES ? block : width - LANES;
@@ -39,7 +29,7 @@ static inline integer blocked(integer width) { return (width + LANES - 1) / LANE
 
 static inline vector scaled(const struct norm *work, integer row, integer c)
 {
-    return load(work->x + row * work->x_row + c) * scale_of(work, row);
+    return load(row_at(work->x, row) + c) * scale_of(work, row);
 }
 
 static inline vector normal_of(const struct norm *work, integer row, integer c)
@@ -52,11 +42,11 @@ static inline void add_to(real *sum, vector value) { store(sum, load(sum) + valu
 /* Two sums of a chunk, by block, to where they are put together. */
 static void store_sums(const struct norm *work, integer number, const real *first, const real *second)
 {
-    real *sums = work->sums + number * 2 * work->width;
-    for (integer block = 0; block < work->width; block += LANES) {
-        const integer c = whole_block(block, work->width);
+    real *sums = work->sums + number * 2 * work->x.width;
+    for (integer block = 0; block < work->x.width; block += LANES) {
+        const integer c = whole_block(block, work->x.width);
         store(sums + c, load(first + block));
-        store(sums + work->width + c, load(second + block));
+        store(sums + work->x.width + c, load(second + block));
     }
 }
 
@@ -64,7 +54,7 @@ static void store_sums(const struct norm *work, integer number, const real *firs
 static void moments_task(void *argument, integer number)
 {
     const struct norm copy = *(const struct norm *)argument, *work = &copy;
-    const integer first = number * CHUNK, end = chunk_end(number, work->rows), width = work->width;
+    const integer first = number * CHUNK, end = chunk_end(number, work->x.count), width = work->x.width;
     real mean[blocked(width)], squares[blocked(width)];
     memset(mean, 0, sizeof mean);
     memset(squares, 0, sizeof squares);
@@ -86,12 +76,12 @@ static void moments_task(void *argument, integer number)
 /* Mean and (biased) variance of all rows. */
 static void find_moments(const struct norm *work, integer threads, real *mean, real *variance)
 {
-    const integer chunks = chunks_of(work->rows), width = work->width;
+    const integer chunks = chunks_of(work->x.count), width = work->x.width;
     run_tasks(threads, chunks, moments_task, (void *)work);
     for (integer c = 0; c < width; c++) {
         double center = 0, squares = 0, seen = 0;
         for (integer number = 0; number < chunks; number++) {
-            const double count = (double)(chunk_end(number, work->rows) - number * CHUNK), all = seen + count;
+            const double count = (double)(chunk_end(number, work->x.count) - number * CHUNK), all = seen + count;
             const double step = work->sums[number * 2 * width + c] - center;
             center += step * count / all;
             squares += work->sums[(number * 2 + 1) * width + c] + step * step * seen * count / all;
@@ -106,32 +96,54 @@ static void apply_task(void *argument, integer number)
 {
     const struct norm copy = *(const struct norm *)argument, *work = &copy;
     const vector floor = all(work->relu ? 0 : -INFINITY);
-    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
-        for (integer block = 0; block < work->width; block += LANES) {
-            const integer c = whole_block(block, work->width);
+    for (integer row = number * CHUNK; row < chunk_end(number, work->x.count); row++)
+        for (integer block = 0; block < work->x.width; block += LANES) {
+            const integer c = whole_block(block, work->x.width);
             vector out = normal_of(work, row, c) * load(work->weight + c) + load(work->bias + c);
             out = where(out < floor, floor, out);
-            if (work->residual)
-                out += load(work->residual + row * work->residual_row + c);
-            store(work->out + row * work->width + c, out);
+            if (!left_out(work->residual))
+                out += load(row_at(work->residual, row) + c);
+            store(row_at(work->out, row) + c, out);
         }
 }
 
-/* out [rows, width]. In training the mean and the variance [width] are found here, in evaluation they are given. rate =
-   1 / sqrt(variance + epsilon) is found in both. `sums` is room for 2 * width numbers a chunk of 128 rows. */
-void norm_forward(integer threads, integer rows, integer width, const real *x, integer x_row, const real *scale,
-                  const real *weight, const real *bias, const real *epsilon, integer relu, integer training,
-                  const real *residual, integer residual_row, real *sums, real *mean, real *variance, real *rate,
-                  real *out)
+static struct norm work_of(const struct normalization *call)
 {
-    struct norm work = {.rows = rows, .width = width, .x = x, .x_row = x_row, .scale = scale, .weight = weight,
-                        .bias = bias, .mean = mean, .rate = rate, .relu = relu, .residual = residual,
-                        .residual_row = residual_row, .out = out, .sums = sums};
-    if (training)
-        find_moments(&work, threads, mean, variance);
+    const integer width = call->x.width;
+    return (struct norm){.x = call->x, .residual = call->residual, .out = call->out, .gradient = call->gradient,
+                         .x_gradient = call->x_gradient, .scale = call->scale, .weight = call->weight.at,
+                         .bias = call->bias.at, .mean = call->mean.at, .rate = call->rate.at,
+                         .mean_gradient = call->means.at, .mean_product = call->means.at ? call->means.at + width : NULL,
+                         .sums = call->sums.at, .relu = call->relu};
+}
+
+static enum answer check(const struct normalization *call)
+{
+    const integer rows = call->x.count, width = call->x.width;
+    NEED_SIZES(call->threads >= 1 && width >= LANES && width <= WIDEST && sized(call->x, rows, width));
+    NEED_SIZES(rows > 0 || !call->training);
+    NEED_SIZES(call->scale.at == NULL || sized_line(call->scale, rows));
+    NEED_SIZES(sized(call->sums, 2 * chunks_of(rows), width) && call->sums.step == width);
+    NEED_SIZES(sized_line(call->weight, width) && sized_line(call->bias, width));
+    NEED_SIZES(sized_line(call->mean, width) && sized_line(call->rate, width));
+    return DONE;
+}
+
+enum answer norm_forward(const struct normalization *call)
+{
+    const integer rows = call->x.count, width = call->x.width;
+    const enum answer answer = check(call);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(left_out(call->residual) || sized(call->residual, rows, width));
+    NEED_SIZES(sized(call->out, rows, width) && sized_line(call->variance, width));
+    struct norm work = work_of(call);
+    if (call->training)
+        find_moments(&work, call->threads, call->mean.at, call->variance.at);
     for (integer c = 0; c < width; c++)
-        rate[c] = (real)(1 / sqrt((double)variance[c] + (double)*epsilon));
-    run_tasks(threads, chunks_of(rows), apply_task, &work);
+        call->rate.at[c] = (real)(1 / sqrt((double)call->variance.at[c] + call->epsilon));
+    run_tasks(call->threads, chunks_of(rows), apply_task, &work);
+    return DONE;
 }
 
 /* The gradient behind the ReLU. */
@@ -139,17 +151,17 @@ static inline vector behind_relu(const struct norm *work, integer row, integer c
 {
     const vector floor = all(work->relu ? 0 : -INFINITY);
     const vector out = normal * load(work->weight + c) + load(work->bias + c);
-    return where(out <= floor, all(0), load(work->gradient + row * work->gradient_row + c));
+    return where(out <= floor, all(0), load(row_at(work->gradient, row) + c));
 }
 
 static void gradient_sums_task(void *argument, integer number)
 {
     const struct norm copy = *(const struct norm *)argument, *work = &copy;
-    const integer width = work->width;
+    const integer width = work->x.width;
     real sum[blocked(width)], product[blocked(width)];
     memset(sum, 0, sizeof sum);
     memset(product, 0, sizeof product);
-    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
+    for (integer row = number * CHUNK; row < chunk_end(number, work->x.count); row++)
         for (integer block = 0; block < width; block += LANES) {
             const integer c = whole_block(block, width);
             const vector normal = normal_of(work, row, c), gradient = behind_relu(work, row, c, normal);
@@ -162,39 +174,38 @@ static void gradient_sums_task(void *argument, integer number)
 static void x_gradient_task(void *argument, integer number)
 {
     const struct norm copy = *(const struct norm *)argument, *work = &copy;
-    for (integer row = number * CHUNK; row < chunk_end(number, work->rows); row++)
-        for (integer block = 0; block < work->width; block += LANES) {
-            const integer c = whole_block(block, work->width);
+    for (integer row = number * CHUNK; row < chunk_end(number, work->x.count); row++)
+        for (integer block = 0; block < work->x.width; block += LANES) {
+            const integer c = whole_block(block, work->x.width);
             const vector normal = normal_of(work, row, c), slope = load(work->rate + c) * load(work->weight + c);
             const vector gradient = behind_relu(work, row, c, normal) - load(work->mean_gradient + c)
                                     - normal * load(work->mean_product + c);
-            store(work->x_gradient + row * work->x_row + c, gradient * slope * scale_of(work, row));
+            store(row_at(work->x_gradient, row) + c, gradient * slope * scale_of(work, row));
         }
 }
 
-/* Gradients of x (its rows as far apart as x's), weight and bias. In training the mean and the variance are those of
-   the rows and depend on x, in evaluation they are given. `means` is room for 2 * width numbers. */
-void norm_backward(integer threads, integer rows, integer width, const real *x, integer x_row, const real *scale,
-                   const real *weight, const real *bias, const real *mean, const real *rate, integer relu,
-                   integer training, const real *gradient, integer gradient_row, real *sums, real *means,
-                   real *x_gradient, real *weight_gradient, real *bias_gradient)
+enum answer norm_backward(const struct normalization *call)
 {
-    struct norm work = {.rows = rows, .width = width, .x = x, .x_row = x_row, .scale = scale, .weight = weight,
-                        .bias = bias, .mean = mean, .rate = rate, .relu = relu, .gradient = gradient,
-                        .gradient_row = gradient_row, .mean_gradient = means, .mean_product = means + width,
-                        .x_gradient = x_gradient, .sums = sums};
-    const integer chunks = chunks_of(rows);
-    run_tasks(threads, chunks, gradient_sums_task, &work);
+    const integer rows = call->x.count, width = call->x.width, chunks = chunks_of(rows);
+    const enum answer answer = check(call);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(sized(call->gradient, rows, width) && sized(call->x_gradient, rows, width));
+    NEED_SIZES(sized_line(call->means, 2 * width) && sized_line(call->weight_gradient, width));
+    NEED_SIZES(sized_line(call->bias_gradient, width));
+    struct norm work = work_of(call);
+    run_tasks(call->threads, chunks, gradient_sums_task, &work);
     for (integer c = 0; c < width; c++) {
         double sum = 0, product = 0;
         for (integer number = 0; number < chunks; number++) {
-            sum += sums[number * 2 * width + c];
-            product += sums[(number * 2 + 1) * width + c];
+            sum += work.sums[number * 2 * width + c];
+            product += work.sums[(number * 2 + 1) * width + c];
         }
-        bias_gradient[c] = (real)sum;
-        weight_gradient[c] = (real)product;
-        means[c] = training ? (real)(sum / (double)rows) : 0;
-        means[width + c] = training ? (real)(product / (double)rows) : 0;
+        call->bias_gradient.at[c] = (real)sum;
+        call->weight_gradient.at[c] = (real)product;
+        call->means.at[c] = call->training ? (real)(sum / (double)rows) : 0;
+        call->means.at[width + c] = call->training ? (real)(product / (double)rows) : 0;
     }
-    run_tasks(threads, chunks, x_gradient_task, &work);
+    run_tasks(call->threads, chunks, x_gradient_task, &work);
+    return DONE;
 }

@@ -3,6 +3,7 @@
 #define LSPE_REAL_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -29,6 +30,59 @@ typedef int64_t same_size;
 typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef same_size mask __attribute__((vector_size(VECTOR_BYTES)));
 typedef real stored_vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+
+#include "api.h"
+
+/* Leaves a function whose arguments do not fit together. */
+#define NEED_SIZES(condition) \
+    do { \
+        if (!(condition)) \
+            return WRONG_SIZES; \
+    } while (0)
+#define NEED_INDICES(condition) \
+    do { \
+        if (!(condition)) \
+            return WRONG_INDICES; \
+    } while (0)
+
+/* Wider rows than this are left to the plain operators: some of each are kept on the stack. */
+#define WIDEST 4096
+
+/* Whether rows have these sizes and do not lie over each other. */
+static inline _Bool sized(struct rows rows, integer count, integer width)
+{
+    return rows.count == count && rows.width == width && rows.step >= width && count >= 0 && width >= 0
+           && (rows.at != NULL || count == 0 || width == 0);
+}
+static inline _Bool sized_line(struct line line, integer count)
+{
+    return line.count == count && (line.at != NULL || count == 0);
+}
+static inline _Bool sized_indices(struct indices indices, integer count)
+{
+    return indices.count == count && (indices.at != NULL || count == 0);
+}
+static inline _Bool left_out(struct rows rows) { return rows.at == NULL; }
+static inline real *row_at(struct rows rows, integer number) { return rows.at + number * rows.step; }
+
+/* Whether numbers rise from 0 to `last`. */
+static inline _Bool rises_to(struct indices start, integer last)
+{
+    if (start.count < 1 || start.at == NULL || start.at[0] != 0 || start.at[start.count - 1] != last)
+        return 0;
+    for (integer i = 0; i + 1 < start.count; i++)
+        if (start.at[i + 1] < start.at[i])
+            return 0;
+    return 1;
+}
+/* Whether all numbers are in [0, end). */
+static inline _Bool all_below(struct indices indices, integer end)
+{
+    for (integer i = 0; i < indices.count; i++)
+        if (indices.at[i] < 0 || indices.at[i] >= end)
+            return 0;
+    return 1;
+}
 
 static inline vector load(const real *from) { return *(const stored_vector *)from; }
 static inline void store(real *to, vector values) { *(stored_vector *)to = values; }

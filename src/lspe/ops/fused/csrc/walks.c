@@ -16,7 +16,7 @@ struct walks {
     integer graphs, largest, k;
     const integer *node_start, *edge_start, *source, *target;
     const double *weight; /* [edges], or null for ones */
-    real *out;            /* [nodes, k] */
+    struct rows out;      /* [nodes, k] */
     _Bool out_of_memory;
 };
 
@@ -105,12 +105,13 @@ static void transpose(const struct graph *graph, const double *from, double *to)
 }
 
 /* `turned`: room for the transpose of a power, needed where the matrix is not symmetric. */
-static void write_diagonals(const struct walks *work, struct graph *graph, _Bool symmetric, double *turned, real *out)
+static void write_diagonals(const struct walks *work, struct graph *graph, _Bool symmetric, double *turned, real *out,
+                            integer step)
 {
     const integer n = graph->n, row = graph->row, k = work->k;
     memcpy(graph->power, graph->matrix, (size_t)(n * row) * sizeof(double));
     for (integer i = 0; i < n; i++)
-        out[i * k] = (real)graph->matrix[i * row + i];
+        out[i * step] = (real)graph->matrix[i * row + i];
     if (!symmetric)
         memset(turned, 0, (size_t)(n * row) * sizeof(double));
     for (integer half = 1; 2 * half <= k; half++) {
@@ -118,12 +119,12 @@ static void write_diagonals(const struct walks *work, struct graph *graph, _Bool
             transpose(graph, graph->power, turned);
         const double *columns = symmetric ? graph->power : turned;
         for (integer i = 0; i < n; i++)
-            out[i * k + 2 * half - 1] = (real)dot(graph->power + i * row, columns + i * row, row);
+            out[i * step + 2 * half - 1] = (real)dot(graph->power + i * row, columns + i * row, row);
         if (2 * half == k)
             return;
         multiply(graph, graph->power, graph->next);
         for (integer i = 0; i < n; i++)
-            out[i * k + 2 * half] = (real)dot(graph->next + i * row, columns + i * row, row);
+            out[i * step + 2 * half] = (real)dot(graph->next + i * row, columns + i * row, row);
         double *swap = graph->power;
         graph->power = graph->next;
         graph->next = swap;
@@ -155,20 +156,37 @@ static void walks_task(void *argument, integer number)
         read_adjacency(work, one, &graph);
         const _Bool symmetric = is_symmetric(&graph);
         normalise(&graph, symmetric, dense + 4 * n * row + n * n);
-        write_diagonals(work, &graph, symmetric, dense + 3 * n * row, work->out + work->node_start[one] * work->k);
+        write_diagonals(work, &graph, symmetric, dense + 3 * n * row, row_at(work->out, work->node_start[one]), work->out.step);
     }
     free(numbers);
     free(places);
 }
 
-/* Rows of `out` for all graphs of at most `largest` nodes; the others are left as they are. Edges stand graph by graph.
-   Returns 0, or 1 where memory ran out. */
-integer return_probabilities(integer threads, integer graphs, integer largest, integer k, const integer *node_start,
-                             const integer *edge_start, const integer *source, const integer *target,
-                             const double *weight, real *out)
+/* The edges of each graph begin and end in it. */
+static _Bool stay_inside(const struct walking *call)
 {
-    struct walks work = {.graphs = graphs, .largest = largest, .k = k, .node_start = node_start,
-                         .edge_start = edge_start, .source = source, .target = target, .weight = weight, .out = out};
-    run_tasks(threads, (graphs + GRAPHS_A_TASK - 1) / GRAPHS_A_TASK, walks_task, &work);
-    return work.out_of_memory;
+    for (integer graph = 0; graph + 1 < call->node_start.count; graph++)
+        for (integer edge = call->edge_start.at[graph]; edge < call->edge_start.at[graph + 1]; edge++) {
+            const integer first = call->node_start.at[graph], end = call->node_start.at[graph + 1];
+            const integer source = call->source.at[edge], target = call->target.at[edge];
+            if (source < first || source >= end || target < first || target >= end)
+                return 0;
+        }
+    return 1;
+}
+
+enum answer return_probabilities(const struct walking *call)
+{
+    const integer graphs = call->node_start.count - 1, edges = call->source.count;
+    NEED_SIZES(call->threads >= 1 && graphs >= 0 && call->out.width >= 1 && call->largest >= 0 && call->largest <= WIDEST);
+    NEED_SIZES(sized(call->out, call->out.count, call->out.width) && sized_indices(call->edge_start, graphs + 1));
+    NEED_SIZES(sized_indices(call->source, edges) && sized_indices(call->target, edges));
+    NEED_SIZES(call->weight == NULL || call->weights == edges);
+    NEED_INDICES(rises_to(call->node_start, call->out.count) && rises_to(call->edge_start, edges) && stay_inside(call));
+    struct walks work = {.graphs = graphs, .largest = call->largest, .k = call->out.width,
+                         .node_start = call->node_start.at, .edge_start = call->edge_start.at,
+                         .source = call->source.at, .target = call->target.at, .weight = call->weight,
+                         .out = call->out};
+    run_tasks(call->threads, (graphs + GRAPHS_A_TASK - 1) / GRAPHS_A_TASK, walks_task, &work);
+    return work.out_of_memory ? NO_MEMORY : DONE;
 }

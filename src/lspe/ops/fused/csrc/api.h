@@ -1,0 +1,172 @@
+/* Everything that Python calls. Read twice: by the compiler, behind real.h, and by cffi, which knows no preprocessor.
+
+   A tensor comes with its own sizes, and every function compares them before it touches a number: what does not fit is
+   answered with WRONG_SIZES or WRONG_INDICES, and nothing has happened. A null pointer stands for a tensor that is
+   left out. */
+
+enum answer { DONE, NO_MEMORY, WRONG_SIZES, WRONG_INDICES };
+
+/* [count, width], its rows `step` numbers apart. */
+struct rows {
+    real *at;
+    integer count, width, step;
+};
+
+struct line {
+    real *at;
+    integer count;
+};
+
+struct indices {
+    integer *at;
+    integer count;
+};
+
+/* Edges of `nodes` nodes, in_edge[in_start[i]] to in_edge[in_start[i + 1]] those that end in node i, out_edge those
+   that begin there. */
+struct edges {
+    integer nodes;
+    struct indices source, target, in_start, in_edge, out_start, out_edge;
+};
+
+/* What is taken of PyTorch itself: GOMP_parallel of its OpenMP runtime, sgemm_ or dgemm_ of its BLAS; or null. */
+void set_parallel_region(void *function);
+void set_product(void *function);
+
+/* c = a b, a b' or a' b (kind 0, 1, 2), to see whether the product works. */
+struct trial {
+    integer kind;
+    struct rows a, b, c;
+};
+enum answer try_product(const struct trial *call);
+
+/* Adds one to each of `seen` in a task of its own, to see whether the threads work. */
+struct counting {
+    integer threads;
+    struct indices seen;
+};
+enum answer try_threads(const struct counting *call);
+
+/* start [rows + 1] and edge [count]: the edges that end in row r are edge[start[r]] to edge[start[r + 1]], in their own
+   order. `wrong` [1] becomes -1, or the first edge whose end is not a row. */
+struct edge_order {
+    struct indices end, start, edge, wrong;
+};
+enum answer edges_by_end(const struct edge_order *call);
+
+/* Cuts a batch into pieces of about `nodes_a_piece` nodes that no edge joins, and whose edges stand together. `cuts`
+   [2, pieces + 1]: where the nodes and where the edges of each piece begin; the last ones are empty where there are
+   fewer. `room` is for one number more than there are edges. */
+struct edge_cuts {
+    integer nodes, nodes_a_piece, pieces;
+    struct indices source, target, room, cuts;
+};
+enum answer find_cuts(const struct edge_cuts *call);
+
+/* Columns [first, first + inputs) of up to eight maps [outputs, ...] side by side and transposed, each padded to the
+   same width: packed [inputs or more, maps * padded]. Packing fills the padding with zeros. */
+struct packing {
+    integer maps, inputs;
+    struct rows weight[8];
+    integer first[8];
+    struct rows packed;
+};
+enum answer pack_maps(const struct packing *call);
+enum answer unpack_maps(const struct packing *call);
+
+/* Forward: out = other + tanh(x), other may be left out. Backward: out = other * (1 - tanh(x)^2). */
+struct activation {
+    integer threads;
+    struct rows x, other, out;
+};
+enum answer tanh_forward(const struct activation *call);
+enum answer tanh_backward(const struct activation *call);
+
+/* out = x / (1 - p) where a number drawn for its place is not below p, else 0. */
+struct dropping {
+    integer threads;
+    uint64_t seed;
+    double p;
+    struct rows x, out;
+};
+enum answer drop(const struct dropping *call);
+
+/* out = residual + relu(weight * (scale * x - mean) * rate + bias), rate = 1 / sqrt(variance + epsilon).
+   In training mean and variance are found here, otherwise they are given. Backward: gradients of x, weight and bias.
+   `sums` [2 * chunks of 128 rows, width] and `means` [2 * width] are room. */
+struct normalization {
+    integer threads, relu, training;
+    double epsilon;
+    struct rows x, residual, out, gradient, x_gradient, sums;
+    struct line scale, weight, bias, mean, variance, rate, means, weight_gradient, bias_gradient;
+};
+enum answer norm_forward(const struct normalization *call);
+enum answer norm_backward(const struct normalization *call);
+
+/* What some maps see: x, the maps packed, the gradient of x (its width the padded one of x). */
+struct input {
+    struct rows x, maps, gradient;
+};
+
+/* GatedGCN's convolution. `values` [nodes, streams * padded] are kept for the backward pass; `logits`, `out` and their
+   gradients have padded rows. `bias` is that of a row of maps, then of an edge. `total`: gradients of the maps of h, p
+   and e, then of the bias of a row of maps; `partial` is room for as many a piece. */
+struct convolution {
+    integer threads, width, streams;
+    struct edges edges;
+    struct indices cuts;
+    struct input h, p, e;
+    struct line bias;
+    struct rows values, logits, out[2];
+    struct rows logits_gradient, out_gradient[2], partial;
+    struct line total;
+};
+enum answer convolution_forward(const struct convolution *call);
+enum answer convolution_backward(const struct convolution *call);
+
+/* PNA's aggregates, `width` channels a tower. `node` [nodes, 3 * padded]: what the messages get of their target, of
+   their source, what a node gives its own update. `aggregates` [towers * nodes, row]. */
+struct aggregation {
+    integer threads, towers, width;
+    struct indices kinds;
+    struct edges edges;
+    struct rows node, edge, aggregates, aggregates_gradient, node_gradient, edge_gradient;
+};
+enum answer principal_forward(const struct aggregation *call);
+enum answer principal_backward(const struct aggregation *call);
+
+/* Its update: what a node gives itself, and the maps of its aggregates, `mapped` [towers * nodes, row], each times a
+   number of its own, `scale` [nodes, scalers]. */
+struct updating {
+    integer threads, towers, width;
+    struct rows scale, node, mapped, out, gradient, node_gradient;
+};
+enum answer update_forward(const struct updating *call);
+enum answer update_backward(const struct updating *call);
+
+/* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
+   are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices
+   [graphs * side, side]. `powers` and `inside` are room for a number for each edge and head, heads padded. */
+struct attending {
+    integer threads, heads, width;
+    struct indices graph_start;
+    struct edges edges;
+    struct rows maps, edge_maps;
+    struct line channel;
+    double factor[2];
+    struct rows factor_matrix[2], powers, inside, out;
+    struct rows gradient, maps_gradient, edge_maps_gradient, channel_gradient, factor_gradient;
+};
+enum answer attention_forward(const struct attending *call);
+enum answer attention_backward(const struct attending *call);
+
+/* out [nodes, k]: the diagonals of the powers of the walk matrix of each graph of at most `largest` nodes; rows of
+   other graphs are left as they are. The edges of a graph stand together; `weight` may be left out. */
+struct walking {
+    integer threads, largest;
+    struct indices node_start, edge_start, source, target;
+    double *weight;
+    integer weights;
+    struct rows out;
+};
+enum answer return_probabilities(const struct walking *call);
