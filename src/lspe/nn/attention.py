@@ -48,6 +48,7 @@ class PairAttention(nn.Module):
         if dim % heads:
             raise ValueError(f"{heads} heads cannot share a width of {dim} evenly")
         self.heads = heads
+        self.head_dim = dim // heads
         self.Q = nn.Linear(in_dim, dim, bias=False)
         self.K = nn.Linear(in_dim, dim, bias=False)
         self.V = nn.Linear(in_dim, dim, bias=False)
@@ -69,7 +70,8 @@ class PairAttention(nn.Module):
 
             factors = (f_real, f_added)
             return pair_attention(x, e, graph.added_pair, weights, factors, pairs, self.heads, plain=attend)
-        return self.attend(x, e, self.E_added(graph.added_pair), pairs, f_real, f_added)
+        c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0)
+        return self.attend(x, e, c_added, pairs, f_real, f_added)
 
     def attend(self, x: Tensor, e: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``c_added`` ``[d]`` is c̄ of the pairs that are not listed."""
@@ -110,8 +112,7 @@ class PairAttention(nn.Module):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def _weights(self, product: Tensor) -> Tensor:
-        head_dim = self.V.weight.size(0) // self.heads
-        return torch.exp((product / math.sqrt(head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
+        return torch.exp((product / math.sqrt(self.head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
 
 
 class FullGraphLayer(nn.Module):

@@ -14,7 +14,7 @@ def check_streams(
     Args:
         h: ``[N, dim]``.
         p: ``[N, dim]``, or ``None`` where ``lspe`` is off.
-        e: ``[E, edge_dim]``; of any kind where ``edge_dim`` is ``None``.
+        e: ``[E, edge_dim]``; of any width, or ``None``, where ``edge_dim`` is ``None``.
         graph: of N nodes and E edges.
         dim: width of h and p.
         edge_dim: width of e.
@@ -30,21 +30,20 @@ def check_streams(
     if p is not None:
         _check("p", p, graph.num_nodes, "nodes", dim)
         _check_alike("p", p, h)
-    if edge_dim is None:
-        return
-    if e is None:
+    if e is None and edge_dim is not None:
         raise ValueError("e is None, but the layer takes edge features")
-    _check("e", e, graph.edges.count, "edges", edge_dim)
-    _check_alike("e", e, h)
+    if e is not None:
+        _check("e", e, graph.edges.count, "edges", edge_dim)
+        _check_alike("e", e, h)
 
 
-def _check(name: str, x: Tensor, rows: int, of_what: str, width: int) -> None:
+def _check(name: str, x: Tensor, rows: int, of_what: str, width: int | None) -> None:
     if x.dim() != 2:
         raise ValueError(f"{name} is {list(x.shape)}, but a stream has the shape [{of_what}, width]")
     if x.size(0) != rows:
         hint = " (were edges added or dropped without their features?)" if of_what == "edges" else ""
         raise ValueError(f"{name} has {x.size(0)} rows, but the graph has {rows} {of_what}{hint}")
-    if x.size(1) != width:
+    if width is not None and x.size(1) != width:
         raise ValueError(f"{name} is {x.size(1)} wide, but the layer takes {width}")
     if not x.is_floating_point():
         raise TypeError(f"{name} is of {x.dtype}, but streams are real numbers: embed it first")

@@ -46,7 +46,9 @@ class Topology:
         self.edges = Edges(edge_index, num_nodes)
         self.edge_index = self.edges.edge_index
         self.num_nodes = num_nodes
-        self.batch = self.edge_index.new_zeros(num_nodes) if batch is None else _checked_batch(batch, num_nodes, num_graphs)
+        self.batch = self.edge_index.new_zeros(num_nodes)
+        if batch is not None:
+            self.batch = _checked_batch(batch, num_nodes, num_graphs)
         last = int(self.batch[-1]) + 1 if num_nodes and num_graphs is None else 0
         self.num_graphs = last if num_graphs is None else num_graphs
         if real is not None and (real.dtype is not torch.bool or real.shape != self.edge_index.shape[1:]):
@@ -148,7 +150,8 @@ class Topology:
             edge_index, batch = self.real_edge_index, self.batch
             if batch.device.type == "mps":  # it is computed in float64
                 edge_index, batch = edge_index.cpu(), batch.cpu()
-            kernel = diffusion_kernel(edge_index, self.num_nodes, beta=beta, steps=steps, batch=batch, dtype=dtype)
+            with torch._C._DisableFuncTorch():  # the graphs are no part of what a transform looks at
+                kernel = diffusion_kernel(edge_index, self.num_nodes, beta=beta, steps=steps, batch=batch, dtype=dtype)
             self._kernels[key] = kernel.to(self.batch.device)
         return self._kernels[key]
 

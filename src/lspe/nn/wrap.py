@@ -1,14 +1,18 @@
 """LSPE around any message-passing layer of PyTorch Geometric (section "Generic formulation" of the paper)."""
 
 import inspect
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
+from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
-from lspe.ops import dropout
+from lspe.ops import dropout, tanh_residual
+
+EDGE_ARGUMENTS = ("edge_attr", "edge_attrs", "edge_features", "edge_feature", "edge_feat", "e")
+"""Names under which layers take the features of edges, ``[E, edge_dim]``."""
 
 
 class LSPE(nn.Module):
@@ -20,12 +24,15 @@ class LSPE(nn.Module):
         p_i' &= p_i + \tanh(f_p(p_i, \{p_j\}_{j \in \mathcal{N}_i}, e_{ij})) \\
         e_{ij}' &= e_{ij} + f_e(h_i, h_j, e_{ij})
 
+    A layer is called as ``f(x, edge_index)``, with the features of the edges (``edge_attr``, ``edge_features``, …) and
+    with ``batch`` where it takes them.
+
     Args:
         conv_h: f_h, a PyG conv 2d → d.
         conv_p: f_p, a PyG conv d → d.
-        dim: d.
+        dim: d; found out from ``conv_p`` where it says so.
         edge_update: f_e, a module on ``[E, 2d + edge_dim]`` → ``[E, edge_dim]``; edges stay :math:`e^0` without.
-        edge_features: whether the convs take ``edge_attr``; found out from each conv where it is ``None``.
+        edge_features: whether the convs take features of edges; found out from each conv where it is ``None``.
         dropout: after the residual, on h and p.
         residual: add the input of each stream to its output.
 
@@ -34,7 +41,7 @@ class LSPE(nn.Module):
 
     Example:
         >>> from torch_geometric.nn import GATv2Conv
-        >>> layer = LSPE(GATv2Conv(128, 64, edge_dim=64), GATv2Conv(64, 64, edge_dim=64), dim=64)
+        >>> layer = LSPE(GATv2Conv(128, 64, edge_dim=64), GATv2Conv(64, 64, edge_dim=64))
 
     """
 
@@ -42,7 +49,7 @@ class LSPE(nn.Module):
         self,
         conv_h: nn.Module,
         conv_p: nn.Module,
-        dim: int,
+        dim: int | None = None,
         *,
         edge_update: nn.Module | None = None,
         edge_features: bool | None = None,
@@ -50,40 +57,107 @@ class LSPE(nn.Module):
         residual: bool = True,
     ) -> None:
         super().__init__()
+        self.dim = _input_width(conv_p) if dim is None else dim
         self.conv_h = conv_h
         self.conv_p = conv_p
+        self.call_h = Call(conv_h, edge_features)
+        self.call_p = Call(conv_p, edge_features)
         self.edge_update = edge_update
-        self.norm_h = BatchNorm(dim)
-        self.edges_to_h = _takes_edges(conv_h) if edge_features is None else edge_features
-        self.edges_to_p = _takes_edges(conv_p) if edge_features is None else edge_features
+        self.norm_h = BatchNorm(self.dim)
         self.dropout = dropout
         self.residual = residual
         self.lspe = True
 
     def forward(self, h: Tensor, p: Tensor, e: Tensor | None, graph: Topology) -> tuple[Tensor, Tensor, Tensor | None]:
-        h_new = _apply(self.conv_h, torch.cat([h, p], dim=-1), e if self.edges_to_h else None, graph, like=h)
-        h_new = self._finish(F.relu(self.norm_h(h_new)), h)
-        p_new = _apply(self.conv_p, p, e if self.edges_to_p else None, graph, like=p)
-        p_new = self._finish(torch.tanh(p_new), p)
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=None, lspe=True)
+        h_new = self.call_h(self.conv_h, torch.cat([h, p], dim=-1), e, graph, like=h)
+        h_new = self.norm_h(h_new, relu=True, residual=h if self.residual else None)
+        p_new = self.call_p(self.conv_p, p, e, graph, like=p)
+        p_new = tanh_residual(p_new, p if self.residual else None)
         if self.edge_update is not None and e is not None:
-            e = e + self.edge_update(torch.cat([h[graph.target], h[graph.source], e], dim=-1))
-        return h_new, p_new, e
+            e_new = self.edge_update(torch.cat([h[graph.target], h[graph.source], e], dim=-1))
+            e = e + e_new if self.residual else e_new
+        return self._drop(h_new), self._drop(p_new), e
 
-    def _finish(self, new: Tensor, old: Tensor) -> Tensor:
-        return dropout(old + new if self.residual else new, self.dropout, self.training)
-
-
-def _apply(conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology, like: Tensor) -> Tensor:
-    out: Tensor = conv(x, graph.edge_index) if e is None else conv(x, graph.edge_index, edge_attr=e)
-    if out.shape != like.shape:
-        raise ValueError(
-            f"a conv gave {tuple(out.shape)} for a stream of {tuple(like.shape)}: "
-            "conv_h has to map 2·dim to dim, conv_p dim to dim (mind concatenated heads)"
-        )
-    return out
+    def _drop(self, x: Tensor) -> Tensor:
+        return dropout(x, self.dropout, self.training)
 
 
-def _takes_edges(conv: nn.Module) -> bool:
-    """Whether a conv has an ``edge_attr`` argument and was built to use it."""
-    takes = "edge_attr" in inspect.signature(conv.forward).parameters
-    return takes and getattr(conv, "edge_dim", 0) is not None
+class Call:
+    """How a conv is called: which arguments it takes, and under which names.
+
+    Args:
+        conv: a module with ``forward(x, edge_index, ...)`` in any order.
+        edge_features: whether it gets the features of the edges; if ``None``, where it has an argument for them and
+            was built to use it.
+
+    """
+
+    def __init__(self, conv: nn.Module, edge_features: bool | None = None) -> None:
+        self.name = type(conv).__name__
+        parameters = inspect.signature(conv.forward).parameters
+        self.by_name = {"x", "edge_index"} <= parameters.keys()
+        self.edge_name = _edge_argument(conv)
+        if edge_features is False or (edge_features is None and getattr(conv, "edge_dim", 0) is None):
+            self.edge_name = None
+        elif edge_features and self.edge_name is None:
+            raise TypeError(
+                f"{self.name} takes no features of edges: it has no argument {' or '.join(EDGE_ARGUMENTS)}"
+            )
+        self.takes_batch = "batch" in parameters
+        known = {*([*parameters][:2] if not self.by_name else ("x", "edge_index")), "batch", self.edge_name}
+        for name, parameter in parameters.items():
+            is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            if name not in known and parameter.default is parameter.empty and not is_open:
+                raise TypeError(
+                    f"{self.name} needs the argument {name!r}, which LSPE does not have: wrap it in a module whose "
+                    "forward takes x and edge_index, and if it likes edge_attr and batch"
+                )
+
+    def __call__(self, conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology, like: Tensor) -> Tensor:
+        """``conv`` of x, which has to give a stream like ``like``."""
+        others: dict[str, Any] = {}
+        if self.edge_name is not None and e is not None:
+            others[self.edge_name] = e
+        if self.takes_batch:
+            others["batch"] = graph.batch
+        if self.by_name:
+            out = conv(x=x, edge_index=graph.edge_index, **others)
+        else:
+            out = conv(x, graph.edge_index, **others)
+        if not isinstance(out, Tensor):
+            raise TypeError(
+                f"{self.name} gave a {type(out).__name__}, not one tensor: wrap it in a module that picks it"
+            )
+        if out.shape != like.shape:
+            raise ValueError(
+                f"{self.name} gave {list(out.shape)} for a stream of {list(like.shape)}: "
+                "conv_h has to map 2·dim to dim, conv_p dim to dim (mind concatenated heads)"
+            )
+        return out
+
+
+def _edge_argument(conv: nn.Module) -> str | None:
+    """The argument for features of edges; one that takes any (``**kwargs``) hands them on to a layer inside it."""
+    parameters = inspect.signature(conv.forward).parameters
+    for name in EDGE_ARGUMENTS:
+        if name in parameters:
+            return name
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        inside = getattr(conv, "conv", None)
+        if isinstance(inside, nn.Module) and getattr(inside, "edge_dim", 0) is not None:
+            return _edge_argument(inside)
+    return None
+
+
+def _input_width(conv: nn.Module) -> int:
+    """The width of what a conv takes, as its attributes or its first linear map say."""
+    for name in ("in_channels", "channels"):
+        value = getattr(conv, name, None)
+        width = value[0] if isinstance(value, tuple) else value
+        if isinstance(width, int) and width > 0:
+            return width
+    for module in conv.modules():
+        if isinstance(module, nn.Linear):
+            return module.in_features
+    raise ValueError(f"{type(conv).__name__} does not say how wide its input is: give LSPE its dim")

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from lspe.ops.choice import only_fused
 
@@ -129,8 +130,11 @@ def _function(operator: Operator) -> type[torch.autograd.Function]:
         arguments, kept = operator.recall(ctx)
         if all(gradient is None for gradient in gradients):
             return (None,) * (len(arguments) + 1)
-        if torch.is_grad_enabled() or not _ORDINARY.issuperset(map(type, gradients)):
-            return None, *_plain_gradient(ctx, arguments, gradients)
+        needed = ctx.needs_input_grad[1:]
+        if torch.is_grad_enabled():
+            return None, *_PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
+        if any(_is_batched(gradient) for gradient in gradients):
+            return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
         return None, *operator.gradient(arguments, kept, gradients)
 
     return type(
@@ -140,11 +144,16 @@ def _function(operator: Operator) -> type[torch.autograd.Function]:
     )
 
 
-def _plain_gradient(ctx: Any, arguments: list[Any], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Gradients of the plain twin, which can be differentiated again."""
-    needed = ctx.needs_input_grad[1:]
+def plain_gradient(
+    plain: Plain,
+    needed: Sequence[bool],
+    gradients: Sequence[Tensor | None],
+    arguments: Sequence[Any],
+    again: bool = False,
+) -> list[Tensor | None]:
+    """Gradients of the arguments, which have no history, by the plain twin; ``again``: to be differentiated."""
     with torch.enable_grad():
-        results = ctx.plain(*arguments)
+        results = plain(*arguments)
         pairs = [
             (result, gradient)
             for result, gradient in zip(results, gradients, strict=False)
@@ -154,8 +163,57 @@ def _plain_gradient(ctx: Any, arguments: list[Any], gradients: Sequence[Tensor |
             [result for result, _ in pairs],
             [argument for argument, wanted in zip(arguments, needed, strict=True) if wanted],
             [gradient for _, gradient in pairs],
-            create_graph=True,
+            create_graph=again,
             allow_unused=True,
         )
     rest = iter(found)
     return [next(rest) if wanted else None for wanted in needed]
+
+
+class _PlainGradient(torch.autograd.Function):
+    """:func:`plain_gradient`, which can be differentiated once more."""
+
+    @staticmethod
+    def forward(ctx: Any, plain: Plain, needed: Sequence[bool], count: int, *tensors: Any) -> tuple[Tensor | None, ...]:
+        ctx.plain, ctx.needed, ctx.count = plain, needed, count
+        ctx.others = [None if isinstance(x, Tensor) else x for x in tensors]
+        ctx.save_for_backward(*(x if isinstance(x, Tensor) else None for x in tensors))
+        ctx.set_materialize_grads(False)
+        alone = _alone(tensors)
+        return tuple(plain_gradient(plain, needed, alone[:count], alone[count:]))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        saved = zip(ctx.saved_tensors, ctx.others, strict=True)
+        tensors = _alone([tensor if other is None else other for tensor, other in saved])
+        wanted = [isinstance(x, Tensor) and x.requires_grad for x in tensors]
+        with torch.enable_grad():
+            first = plain_gradient(ctx.plain, ctx.needed, tensors[: ctx.count], tensors[ctx.count :], again=True)
+            pairs = [
+                (one, of_one)
+                for one, of_one in zip(first, of_gradients, strict=True)
+                if one is not None and of_one is not None and one.requires_grad
+            ]
+            found = torch.autograd.grad(
+                [one for one, _ in pairs],
+                [x for x, is_wanted in zip(tensors, wanted, strict=True) if is_wanted],
+                [of_one for _, of_one in pairs],
+                allow_unused=True,
+            )
+        rest = iter(found)
+        return None, None, None, *(next(rest) if is_wanted else None for is_wanted in wanted)
+
+
+def _alone(tensors: Sequence[Any]) -> list[Any]:
+    """Tensors without their history; leaves, such as parameters, are themselves."""
+    return [
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) and x.grad_fn is not None else x
+        for x in tensors
+    ]
+
+
+def _is_batched(x: Tensor | None) -> bool:
+    """Whether a gradient stands for many (``is_grads_batched``, ``jacobian(vectorize=True)``)."""
+    functorch = torch._C._functorch
+    return x is not None and (functorch.is_legacy_batchedtensor(x) or functorch.is_functorch_wrapped_tensor(x))
