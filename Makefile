@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
 
-.PHONY: help venv demo test lint format docs bench clean
+.PHONY: help venv demo test test-all sanitize lint format docs bench clean
 
 help:  ## what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 venv: $(READY)  ## set up .venv with everything for development
 
@@ -26,6 +26,14 @@ demo: $(READY)  ## train the default with and without positions on molecules tha
 
 test: $(READY)  ## run all tests (two at a time, one thread each)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-all: $(READY)  ## the tests that take many minutes, too
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "" $(ARGS)
+
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+sanitize: $(READY)  ## the operators' tests with the sources built for address and undefined-behaviour sanitizers
+	LSPE_CFLAGS="$(SANITIZE)" LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=2 $(BIN)/python -m pytest -p no:cacheprovider tests/ops $(ARGS)
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ import torch
 
 from lspe.ops import choose, chosen, fusible, status, use
 from lspe.ops.fused.library import library
+from tests.graphs import CORNER_CASES
 
 
 @pytest.fixture
@@ -158,3 +159,53 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_forked_process_works_alone() -> None:
     """Threads of OpenMP do not survive a fork: the child must not wait for them."""
     assert python(FORK, PYTHONPATH=str(Path(__file__).parents[2])).stdout.strip() == "0"
+
+
+def library_file(cache: Path) -> Path:
+    (built,) = (cache / "ops").glob("lspe-*.so")
+    return built
+
+
+def test_a_library_that_was_changed_is_not_loaded(tmp_path: Path) -> None:
+    """Its name ends in its digest: a file that is not what it says is compiled again."""
+    assert python(SUM, LSPE_CACHE=str(tmp_path)).stdout.strip() == "[0, 1, 2]"
+    built = library_file(tmp_path)
+    sound = built.read_bytes()
+    built.write_bytes(b"#!/bin/sh\ntouch was-run\n")
+    assert python(SUM, LSPE_CACHE=str(tmp_path)).stdout.strip() == "[0, 1, 2]"
+    assert library_file(tmp_path).read_bytes() == sound
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no owners of files")
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "ops").mkdir(mode=0o777)
+    (tmp_path / "ops").chmod(0o777)
+    ended = python(STATUS, LSPE_CACHE=str(tmp_path))
+    assert ended.stdout.strip() == "plain PyTorch: they could not be compiled"
+    assert f"others can write to {tmp_path / 'ops'}" in ended.stderr
+    assert ended.stderr.count("lspe uses its plain PyTorch operators") == 1
+    (tmp_path / "ops").chmod(0o700)
+    assert python(STATUS, LSPE_CACHE=str(tmp_path)).stdout.strip() == "fused, compiled C"
+    assert library_file(tmp_path).stat().st_mode & 0o022 == 0
+
+
+STATUS = "import logging; logging.basicConfig(); import lspe.ops; print(lspe.ops.status())"
+
+
+def test_a_product_that_is_wrong_is_found_out(
+    fresh_library: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some other function of the BLAS in the place of the product: single precision is taken for double."""
+    monkeypatch.setattr("lspe.ops.fused.library._gemm", lambda dtype: "sgemm_")
+    with use("auto"), caplog.at_level(logging.WARNING):
+        assert not fusible(torch.zeros(2, dtype=torch.float64))
+    assert "does not multiply as expected" in caplog.text
+
+
+def test_without_the_functions_of_pytorch(fresh_library: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread, and a product of our own."""
+    from tests.ops import cases
+    from tests.ops.test_equal_to_plain import assert_equal_to_plain
+
+    monkeypatch.setattr("lspe.ops.fused.library.find_function", lambda name: 0)
+    assert_equal_to_plain(cases.gate(CORNER_CASES["decalin"], positions=True))

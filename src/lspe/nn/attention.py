@@ -162,6 +162,10 @@ class FullGraphLayer(nn.Module):
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
         graph.pairs.check_edges()
+        if graph.added_pair.shape != (self.dim,):
+            raise ValueError(
+                f"the embedding of added pairs is {list(graph.added_pair.shape)}, but the layer takes [{self.dim}]"
+            )
         f_real, f_added = self.pair_factors(graph, h)
         node = torch.cat([h, p], dim=-1) if p is not None else h
         attention = self.attention_h(node, e, graph, f_real, f_added)

@@ -27,6 +27,8 @@ def check_streams(
         missing = "p is None, but the layer learns positions" if lspe else "p was given to a layer without lspe"
         raise ValueError(f"{missing}: build the layer with lspe={not lspe}, or {'give' if lspe else 'leave out'} p")
     _check("h", h, graph.num_nodes, "nodes", dim)
+    if h.device != graph.edge_index.device:
+        raise ValueError(f"h is on {h.device} and the graph on {graph.edge_index.device}: put both on one device")
     if p is not None:
         _check("p", p, graph.num_nodes, "nodes", dim)
         _check_alike("p", p, h)

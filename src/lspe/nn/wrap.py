@@ -101,9 +101,7 @@ class Call:
         if edge_features is False or (edge_features is None and getattr(conv, "edge_dim", 0) is None):
             self.edge_name = None
         elif edge_features and self.edge_name is None:
-            raise TypeError(
-                f"{self.name} takes no features of edges: it has no argument {' or '.join(EDGE_ARGUMENTS)}"
-            )
+            raise TypeError(f"{self.name} takes no features of edges: it has no argument {' or '.join(EDGE_ARGUMENTS)}")
         self.takes_batch = "batch" in parameters
         known = {*([*parameters][:2] if not self.by_name else ("x", "edge_index")), "batch", self.edge_name}
         for name, parameter in parameters.items():

@@ -25,7 +25,7 @@ static void gradient_task(void *argument, integer number)
             const integer c = whole_vector(block, work.x.width);
             const vector value = hyperbolic_tangent(load(row_at(work.x, row) + c));
             const vector gradient = load(row_at(work.other, row) + c);
-            store(row_at(work.out, row) + c, gradient - gradient * value * value);
+            store(row_at(work.out, row) + c, gradient * (1 - value * value));
         }
 }
 
