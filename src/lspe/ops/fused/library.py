@@ -43,14 +43,12 @@ class Library:
         self.dtype = dtype
         self._ffi = _declarations(dtype)
         self._library = self._ffi.dlopen(str(path))
-        self._null = self._ffi.NULL
         self._convert = {
             "struct rows": self._rows,
             "struct line": self._line,
             "struct indices": self._indices,
-            "double *": self._doubles,
+            "uintptr_t": self._doubles,
         }
-        self._integers, self._reals = self._ffi.typeof("integer *"), self._ffi.typeof("real *")
         self._calls: dict[str, tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]] = {}
         for name in ("set_parallel_region", "set_product"):
             function = find_function("GOMP_parallel" if name == "set_parallel_region" else _gemm(dtype))
@@ -100,9 +98,9 @@ class Library:
             return nested
         return None
 
-    def _rows(self, x: Tensor | None) -> tuple[Any, int, int, int]:
+    def _rows(self, x: Tensor | None) -> tuple[int, int, int, int]:
         if x is None:
-            return self._null, 0, 0, 0
+            return 0, 0, 0, 0
         if x.dtype is not self.dtype or x.device.type != "cpu" or x.dim() != 2:
             raise _refusal(x, f"[rows, width] of {self.dtype}")
         count, width = x.shape
@@ -111,28 +109,28 @@ class Library:
             step = width
         if (width > 1 and apart != 1) or step < width:
             raise _refusal(x, "rows whose numbers stand side by side")
-        return self._ffi.cast(self._reals, x.data_ptr()), count, width, step
+        return x.data_ptr(), count, width, step
 
-    def _line(self, x: Tensor | None) -> tuple[Any, int]:
+    def _line(self, x: Tensor | None) -> tuple[int, int]:
         if x is None:
-            return self._null, 0
+            return 0, 0
         if x.dtype is not self.dtype or x.device.type != "cpu" or not x.is_contiguous():
             raise _refusal(x, f"contiguous numbers of {self.dtype}")
-        return self._ffi.cast(self._reals, x.data_ptr()), x.numel()
+        return x.data_ptr(), x.numel()
 
-    def _indices(self, x: Tensor | None) -> tuple[Any, int]:
+    def _indices(self, x: Tensor | None) -> tuple[int, int]:
         if x is None:
-            return self._null, 0
+            return 0, 0
         if x.dtype is not torch.int64 or x.device.type != "cpu" or not x.is_contiguous():
             raise _refusal(x, "contiguous int64")
-        return self._ffi.cast(self._integers, x.data_ptr()), x.numel()
+        return x.data_ptr(), x.numel()
 
-    def _doubles(self, x: Tensor | None) -> Any:
+    def _doubles(self, x: Tensor | None) -> int:
         if x is None:
-            return self._null
+            return 0
         if x.dtype is not torch.float64 or x.device.type != "cpu" or not x.is_contiguous():
             raise _refusal(x, "contiguous float64")
-        return self._ffi.cast("double *", x.data_ptr())
+        return x.data_ptr()
 
 
 def _refusal(x: Tensor, wanted: str) -> Refused:
@@ -164,9 +162,13 @@ def threads() -> int:
 
 
 def _declarations(dtype: torch.dtype) -> cffi.FFI:
-    ffi = cffi.FFI()
+    """What ``api.h`` declares. Pointers to numbers are plain addresses here: the conversions have looked at the type."""
+    header = (SOURCES / "api.h").read_text()
+    for pointer in ("real *", "integer *", "double *"):
+        header = header.replace(pointer, "address ")
     real = "float" if dtype is torch.float32 else "double"
-    ffi.cdef(f"typedef int64_t integer; typedef {real} real;\n{(SOURCES / 'api.h').read_text()}")
+    ffi = cffi.FFI()
+    ffi.cdef(f"typedef int64_t integer; typedef {real} real; typedef uintptr_t address;\n{header}")
     return ffi
 
 
