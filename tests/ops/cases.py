@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology
-from lspe.ops import dropout, fusible, tanh_residual
-from lspe.ops.fused.gate import gated_convolution
+from lspe.ops import dropout, tanh_residual
 
 WIDTH = 18
 """More than one vector of any processor, and a multiple of none."""
@@ -48,9 +46,9 @@ def _with_weights(module: nn.Module, names: list[str], weights: Iterable[Tensor]
     return module
 
 
-def gate(data: Data, *, positions: bool, width: int = WIDTH) -> Case:
+def gate(data: Data, *, positions: bool, width: int = WIDTH, training: bool = False, residual: bool = True) -> Case:
     layer = GatedGCN(width, lspe=positions)
-    names = [name for name, _ in layer.named_parameters() if name[0] in "ABC"]
+    names = [name for name, _ in layer.named_parameters()]
     graph = Topology.of(data)
     inputs = [random(graph.num_nodes, width, seed=0), random(graph.edges.count, width, seed=1)]
     if positions:
@@ -61,21 +59,11 @@ def gate(data: Data, *, positions: bool, width: int = WIDTH) -> Case:
 
     def run(h: Tensor, e: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
         p = others[0] if positions else None
-        layer = _with_weights(GatedGCN(width, lspe=positions), names, others[positions:])
-        return convolution(layer, h, p, e, graph)
+        layer = GatedGCN(width, lspe=positions, size_norm=True, residual=residual).to(h.dtype).train(training)
+        _with_weights(layer, names, others[positions:])
+        return tuple(out for out in layer(h, p, e, graph) if out is not None)
 
     return Case(run, inputs)
-
-
-def convolution(layer: GatedGCN, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, ...]:
-    """What a layer normalises and activates, by the operators chosen."""
-    maps = (layer.B1, layer.B2, layer.A1, layer.A2, layer.C2, layer.C1, layer.B3)
-    plain = partial(layer.convolution, graph=graph)
-    if fusible(h, p, e, maps=maps):
-        results = gated_convolution(h, p, e, maps, graph.edges, plain=plain)
-    else:
-        results = plain(h, p, e)
-    return tuple(out for out in results if out is not None)
 
 
 def principal(

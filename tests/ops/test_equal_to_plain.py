@@ -49,7 +49,7 @@ def test_corner_cases(name: str) -> None:
         assert_equal_to_plain(case)
 
 
-@pytest.mark.parametrize("width", [4, 16, 33])
+@pytest.mark.parametrize("width", [16, 17, 33])
 def test_widths(width: int) -> None:
     batch = Batch.from_data_list([CORNER_CASES["decalin"], CORNER_CASES["one node"], CORNER_CASES["star"]])
     assert_equal_to_plain(cases.gate(batch, positions=True, width=width))

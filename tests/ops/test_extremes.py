@@ -51,7 +51,7 @@ def assert_same(layer: nn.Module, data: Data, width: int) -> None:
     layer = layer.double().eval()
     with use("plain"):
         expected = results(layer, data, width, torch.float64)
-    with use("fused"):
+    with use("fused" if width >= 16 else "auto"):  # narrower normalisations are left to PyTorch
         for ours, plain in zip(results(layer, data, width, torch.float64), expected, strict=True):
             torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-9)
 

@@ -1,15 +1,17 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from lspe.nn.norm import BatchNorm
+from lspe.nn.norm import BatchNorm, unchanged_statistics
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
-from lspe.ops.fused.gate import gated_convolution
+from lspe.ops.fused.dropout import draw_seed
+from lspe.ops.fused.gate import Options, gated_layer
+from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
 
@@ -68,21 +70,24 @@ class GatedGCN(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
-        maps = (self.B1, self.B2, self.A1, self.A2, self.C2, self.C1, self.B3)
-        if fusible(h, p, e, maps=maps):
-            convolution = partial(self.convolution, graph=graph)
-            h_new, p_new, eta_hat = gated_convolution(h, p, e, maps, graph.edges, plain=convolution)
-        else:
-            h_new, p_new, eta_hat = self.convolution(h, p, e, graph)
+        if self._is_fusible(h, p, e):
+            return self._fused(h, p, e, graph)
+        return self.equations(h, p, e, graph)
 
+    def equations(
+        self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, seeds: Sequence[int | None] = (None,) * 3
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The layer in plain PyTorch; ``seeds``, of the dropout of h, e and p, where it was drawn before."""
+        h_new, p_new, eta_hat = self.convolution(h, p, e, graph)
         scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
         h_new = self.norm_h(h_new, scale=scale, relu=True, residual=h if self.residual else None)
         e_new = self.norm_e(eta_hat, relu=True, residual=e if self.residual else None)
-        h_new, e_new = self._drop(h_new), self._drop(e_new)
+        h_new = dropout(h_new, self.dropout, self.training, seeds[0])
+        e_new = dropout(e_new, self.dropout, self.training, seeds[1])
         if p_new is None:
             return h_new, None, e_new
         p_new = tanh_residual(p_new, p if self.residual else None)
-        return h_new, self._drop(p_new), e_new
+        return h_new, dropout(p_new, self.dropout, self.training, seeds[2]), e_new
 
     def convolution(
         self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
@@ -103,5 +108,29 @@ class GatedGCN(nn.Module):
         p_new = self.C1(p) + scatter_sum(sigma * self.C2(p)[j], i, graph.num_nodes) / total
         return h_new, p_new, eta_hat
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)
+    def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
+        maps = (self.A1, self.A2, self.B1, self.B2, self.B3, self.C1, self.C2)
+        ordinary = self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1
+        return ordinary and self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=maps)
+
+    def _fused(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
+        drops = self.training and self.dropout > 0
+        norms = (self.norm_h, self.norm_e)
+        options = Options(
+            residual=self.residual,
+            dropout=self.dropout if drops else 0.0,
+            seeds=(draw_seed(), draw_seed(), draw_seed()) if drops else (0, 0, 0),
+            of_rows=(self.norm_h.counts_rows(h.size(0)), self.norm_e.counts_rows(e.size(0))),
+            epsilon=(self.norm_h.eps, self.norm_e.eps),
+            momentum=(self.norm_h.momentum_now(), self.norm_e.momentum_now()),
+        )
+        scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
+
+        def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+            return self.equations(h, p, e, graph, options.seeds)
+
+        def again(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+            with unchanged_statistics(*norms):
+                return plain(h, p, e)
+
+        return gated_layer(self, h, p, e, graph.edges, scale, options, plain=plain, again=again)

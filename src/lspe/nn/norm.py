@@ -1,5 +1,8 @@
 """Normalisation that also takes the smallest batches."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -29,14 +32,12 @@ class BatchNorm(nn.BatchNorm1d):
     ) -> Tensor:
         if x.dim() != 2 or x.size(1) != self.num_features:
             raise ValueError(f"x is {list(x.shape)}, but this normalisation takes [rows, {self.num_features}]")
-        of_rows = x.size(0) >= 2 and (self.training or not self.track_running_stats)
-        if of_rows and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+        of_rows = self.counts_rows(x.size(0))
         if self._is_fusible(x, scale, residual):
             return self._fused(x, scale, relu, residual, of_rows)
         x = x if scale is None else x * scale
         mean, variance = self._statistics(x)
-        y = F.batch_norm(x, mean, variance, self.weight, self.bias, of_rows, self._momentum(), self.eps)
+        y = F.batch_norm(x, mean, variance, self.weight, self.bias, of_rows, self.momentum_now(), self.eps)
         y = torch.relu(y) if relu else y
         return y if residual is None else residual + y
 
@@ -46,9 +47,21 @@ class BatchNorm(nn.BatchNorm1d):
             return x.new_zeros(self.num_features), x.new_ones(self.num_features)
         return self.running_mean, self.running_var
 
-    def _momentum(self) -> float:
-        """Without a momentum the running statistics are the mean over all batches so far."""
+    def is_ordinary(self) -> bool:
+        """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
+        hooks = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        return type(self) is BatchNorm and self.affine and self.running_mean is not None and not hooks
+
+    def momentum_now(self) -> float:
+        """How much the next rows count in the running statistics; without a momentum, as much as all before."""
         return 1 / float(self.num_batches_tracked or 1) if self.momentum is None else self.momentum
+
+    def counts_rows(self, rows: int) -> bool:
+        """Whether so many rows are normalised by their own statistics; counts the batch if they are."""
+        of_rows = rows >= 2 and (self.training or not self.track_running_stats)
+        if of_rows and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        return of_rows
 
     def _is_fusible(self, x: Tensor, scale: Tensor | None, residual: Tensor | None) -> bool:
         usual = self.affine and self.running_mean is not None and x.size(1) >= LANES
@@ -66,9 +79,20 @@ class BatchNorm(nn.BatchNorm1d):
         if of_rows:
             rows = x.size(0)
             with torch.no_grad():
-                running_mean.lerp_(mean, self._momentum())
-                running_var.lerp_(variance * (rows / (rows - 1)), self._momentum())
+                running_mean.lerp_(mean, self.momentum_now())
+                running_var.lerp_(variance * (rows / (rows - 1)), self.momentum_now())
         return y
+
+
+@contextmanager
+def unchanged_statistics(*norms: BatchNorm) -> Iterator[None]:
+    """What is computed in the block leaves the running statistics as they were."""
+    before = [(buffer, buffer.clone()) for norm in norms for buffer in norm.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, value in before:
+            buffer.copy_(value)
 
 
 def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float = 1e-6) -> Tensor:

@@ -83,10 +83,14 @@ def status() -> str:
 
 
 def _obstacle(tensors: list[Tensor], maps: Iterable[nn.Module | None], bias: bool) -> str | None:
+    if torch.compiler.is_compiling():
+        return "a graph is being recorded"
     dtype = tensors[0].dtype
     for tensor in tensors:
         if tensor.device.type != "cpu":
             return f"a tensor is on {tensor.device}, not in the CPU's memory"
+        if type(tensor) is not Tensor and type(tensor) is not nn.Parameter:
+            return f"they take ordinary tensors, not a {type(tensor).__name__}"
         if tensor.dtype is not dtype or dtype not in PRECISION:
             return f"they take float32 or float64 tensors, all of one kind, not {tensor.dtype} with {dtype}"
     if torch.is_autocast_enabled("cpu"):

@@ -10,16 +10,18 @@ from lspe.ops.fused import tanh as fused_tanh
 from lspe.ops.fused.layout import LANES
 
 
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
+def dropout(x: Tensor, p: float, training: bool, seed: int | None = None) -> Tensor:
     """In training each entry of x becomes zero with probability p, the others x / (1 − p).
 
     Fused, PyTorch's generator gives only a seed, of which the numbers are made in parallel: they are reproducible, and
-    others than those of ``torch.nn.functional.dropout``.
+    others than those of ``torch.nn.functional.dropout``. With a ``seed`` they are those that it gave before.
     """
     if not training or p == 0:
         return x
+    if seed is not None:
+        return fused_dropout.plain_dropout(x, seed, p)[0]
     if x.dim() == 2 and 0 < p <= 1 and fusible(x):
-        return fused_dropout.dropout(x, p)
+        return fused_dropout.dropout(x, p, fused_dropout.draw_seed())
     return F.dropout(x, p, training)
 
 

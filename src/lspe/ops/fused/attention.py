@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import Operator, without_gradient
-from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
+from lspe.ops.fused.operator import Operator
+from lspe.ops.fused.packing import Columns, pack_maps, unpack_maps
 from lspe.ops.pairs import Pairs
 
 
@@ -101,24 +101,18 @@ def _by_input(weights: Any) -> tuple[list[Columns], list[Columns]]:
     return [Columns(weight) for weight in weights[:5]], [Columns(weights[5])]
 
 
-def _forward_like(x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    width = others[6].numel()
-    of_x, of_e = (empty_packed(part, x) for part in _by_input(others[:6]))
-    maps, edges = x.new_empty(x.size(0), of_x.size(1)), e.new_empty(e.size(0), of_e.size(1))
-    return empty_rows(x, x.size(0), width), maps, edges, of_x, of_e
-
-
-def _backward(gradient: Tensor, x: Tensor, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    """Gradients of x, e, the weights, the channel and the two numbers."""
-    channel, numbers, real, added, out, maps, edges, of_x, of_e, graph_start, edge_index, in_start, in_edge, heads = (
-        others
-    )
-    results = _backward_like(gradient, x, e, *others)
-    x_gradient, e_gradient, *of_weights, of_channel, of_numbers = results
-    graphs = graph_start.numel() - 1
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """Of x, e, the weights, the channel and the two numbers."""
+    x, e, *_, channel, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads = arguments
+    out, maps, edges, of_x, of_e = kept
+    gradient = gradients[0]
+    assert gradient is not None
+    graphs, width = graph_start.numel() - 1, channel.numel()
     # the padding between maps stays zero
     maps_gradient, edges_gradient = torch.zeros_like(maps), torch.zeros_like(edges)
-    channel_gradient, factor_gradient = x.new_empty(graphs, channel.numel()), x.new_empty(graphs * heads, 2)
+    channel_gradient, factor_gradient = x.new_empty(graphs, width), x.new_empty(graphs * heads, 2)
     library_for(x).call(
         "attention_backward",
         **_graphs(x, channel, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads),
@@ -132,49 +126,15 @@ def _backward(gradient: Tensor, x: Tensor, e: Tensor, *others: Any) -> tuple[Ten
         channel_gradient=channel_gradient,
         factor_gradient=factor_gradient,
     )
+    x_gradient, e_gradient = empty_rows(x, *x.shape), empty_rows(e, *e.shape)
+    of_weights = [x.new_empty(width, seen.size(1)) for seen in (x, x, x, x, x, e)]
     to_x, to_e = _by_input(of_weights)
     torch.mm(maps_gradient, of_x.t(), out=padded_rows(x_gradient))
     torch.mm(edges_gradient, of_e.t(), out=padded_rows(e_gradient))
     unpack_maps(torch.mm(x.t(), maps_gradient), to_x)
     unpack_maps(torch.mm(e.t(), edges_gradient), to_e)
-    torch.sum(channel_gradient, 0, out=of_channel)
-    torch.sum(factor_gradient, 0, out=of_numbers)
-    return results
+    of_channel, of_numbers = channel_gradient.sum(0), factor_gradient.sum(0)
+    return [x_gradient, e_gradient, *of_weights, of_channel, of_numbers, *[None] * 7]
 
 
-def _backward_like(_: Tensor, x: Tensor, e: Tensor, channel: Tensor, numbers: Tensor, *__: Any) -> tuple[Tensor, ...]:
-    width = channel.numel()
-    of_weights = [x.new_empty(width, x.size(1)) for _ in range(5)]
-    of_weights.append(e.new_empty(width, e.size(1)))
-    return (
-        empty_rows(x, *x.shape),
-        empty_rows(e, *e.shape),
-        *of_weights,
-        channel.new_empty(width),
-        numbers.new_empty(2),
-    )
-
-
-def _gradient(
-    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
-) -> list[Tensor | None]:
-    x, e = arguments[:2]
-    return [*_attention_backward(gradients[0], x, e, *arguments[8:12], *kept, *arguments[12:]), *[None] * 7]
-
-
-_FACTORS = "Tensor channel, Tensor numbers, Tensor? real, Tensor? added"
-_GRAPHS = "Tensor graph_start, Tensor edge_index, Tensor in_start, Tensor in_edge, int heads"
-_attention_backward = without_gradient(
-    f"pair_attention_backward(Tensor gradient, Tensor x, Tensor e, {_FACTORS}, Tensor out, Tensor maps, Tensor edges, "
-    f"Tensor of_x, Tensor of_e, {_GRAPHS}) -> ({', '.join(['Tensor'] * 10)})",
-    _backward,
-    _backward_like,
-)
-_attention = Operator(
-    "pair_attention(Tensor x, Tensor e, Tensor Q, Tensor K, Tensor V, Tensor Q_added, Tensor K_added, Tensor E, "
-    f"{_FACTORS}, {_GRAPHS}) -> ({', '.join(['Tensor'] * 5)})",
-    _forward,
-    _forward_like,
-    kept_from=0,
-    gradient=_gradient,
-)
+_attention = Operator(_forward, kept_from=0, gradient=_gradient)

@@ -1,4 +1,4 @@
-"""GatedGCN's convolution in C; :class:`lspe.nn.GatedGCN` has the equations.
+"""A whole GatedGCN layer in C; :class:`lspe.nn.GatedGCN` has the equations.
 
 The maps of h are one product of matrices and those of p another; widths are padded inside, because such products are
 slow at odd ones. Gates, their normalisation and both sums are one pass over the edges. A batch is worked on in pieces
@@ -6,194 +6,181 @@ of some 500 nodes: what the maps make of a piece is still in the caches when the
 backward pass cannot do without is kept.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
 
 from lspe.ops.edges import Edges
-from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, unit_rows
+from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import Operator, without_gradient
-from lspe.ops.fused.order import pieces_at_most
-from lspe.ops.fused.packing import Columns, empty_packed, pack_maps, unpack_maps
+from lspe.ops.fused.operator import Operator
+
+if TYPE_CHECKING:
+    from lspe.nn.gated_gcn import GatedGCN
 
 Streams = tuple[Tensor, Tensor | None, Tensor]
 
+_MAPS = ("B1", "B2", "A1", "A2", "B3", "C1", "C2")
 
-def gated_convolution(
+
+class Options(NamedTuple):
+    """What a layer does that is no tensor."""
+
+    residual: bool
+    dropout: float
+    seeds: tuple[int, int, int]
+    of_rows: tuple[bool, bool]
+    epsilon: tuple[float, float]
+    momentum: tuple[float, float]
+
+
+def gated_layer(
+    layer: GatedGCN,
     h: Tensor,
     p: Tensor | None,
     e: Tensor,
-    maps: Sequence[nn.Linear | None],
     edges: Edges,
+    scale: Tensor | None,
+    options: Options,
+    *,
     plain: Callable[[Tensor, Tensor | None, Tensor], Streams],
+    again: Callable[[Tensor, Tensor | None, Tensor], Streams],
 ) -> Streams:
-    """``plain(h, p, e)``, in C. The maps are B1, B2, A1, A2, C2, C1, B3; C2 and C1 only with p."""
-    weights = [None if linear is None else linear.weight for linear in maps]
-    biases = [None if linear is None else linear.bias for linear in maps]
+    """``plain(h, p, e)`` of a layer, in C; ``again`` is the same without a change of the running statistics."""
+    maps = [getattr(layer, name) for name in _MAPS[: 5 if p is None else 7]]
+    norms = (layer.norm_h, layer.norm_e)
+    parameters = [parameter for x in (*maps, *norms) for parameter in (x.weight, x.bias)]
+    running = [statistic for x in norms for statistic in (x.running_mean, x.running_var)]
     order = (edges.edge_index, edges.cuts, *edges.by_target, *edges.by_source)
-    h_new, p_new, eta_hat = _convolution(h, p, e, *weights, *biases, *order, plain=lambda *inputs: plain(*inputs[:3]))
-    assert h_new is not None
-    assert eta_hat is not None
-    return h_new, None if p is None else p_new, eta_hat
+    arguments = (h, p, e, options, scale, running, order, *parameters)
+    if p is None:
+        h_new, e_new = _layer_without_positions(
+            *arguments, plain=lambda *x: again(*x[:3])[::2], instead=lambda *x: plain(*x[:3])[::2]
+        )
+        return h_new, None, e_new  # type: ignore[return-value]
+    return _layer(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))  # type: ignore[return-value]
 
 
-def _forward(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    """``others``: weights and biases of B1, B2, A1, A2, C2, C1, B3, and the edges cut and in both orders.
-
-    Beside the results it returns, for the backward pass, the values A2 [h, p] and C2 p of each node side by side, and
-    the packed maps of h (the first four), of p (A1 to C1) and of e.
-    """
-    weights, biases, (edge_index, cuts, in_start, in_edge, *_) = others[:7], others[7:14], others[14:]
-    width = weights[0].size(0)
-    h_new, p_new, eta_hat, values = _results(h, p, e, width)
-    packed = [pack_maps(maps, h) for maps in _by_input(weights, h.size(1))]
-    bias = pack_maps([Columns(bias.unsqueeze(1)) for bias in biases if bias is not None], h)[0]
-    library_for(h).call(
-        "convolution_forward",
-        threads=threads(),
-        width=width,
-        streams=1 if p is None else 2,
-        edges={"nodes": h.size(0), "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
-        cuts=cuts,
-        **_inputs((h, p, e), packed),
-        bias=bias,
-        values=values,
-        logits=padded_rows(eta_hat),
-        out=[padded_rows(h_new), None if p is None else padded_rows(p_new)],
-    )
-    return h_new, p_new, eta_hat, values, *packed
-
-
-def _inputs(
-    inputs: Sequence[Tensor | None], packed: Sequence[Tensor], gradients: Sequence[Tensor | None] = (None,) * 3
-) -> dict[str, dict[str, Tensor]]:
-    """h, p and e as the C sources take them: the rows, the maps that see them, the gradient of the rows."""
-    named = zip("hpe", inputs, packed, gradients, strict=True)
-    return {
-        name: {"x": unit_rows(x), "maps": maps} | ({} if gradient is None else {"gradient": padded_rows(gradient)})
-        for name, x, maps, gradient in named
-        if x is not None
-    }
-
-
-def _forward_like(h: Tensor, p: Tensor | None, e: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    packed = (empty_packed(maps, h) for maps in _by_input(others[:7], h.size(1)))
-    return *_results(h, p, e, others[0].size(0)), *packed
-
-
-def _results(h: Tensor, p: Tensor | None, e: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    nodes, streams = h.size(0), 1 if p is None else 2
-    values = h.new_empty(nodes, streams * padded_width(width))
-    p_new = empty_rows(h, 0 if p is None else nodes, width)
-    return empty_rows(h, nodes, width), p_new, empty_rows(e, e.size(0), width), values
-
-
-def _by_input(weights: Sequence[Any], width: int) -> tuple[list[Columns], list[Columns], list[Columns]]:
-    """What B1, B2, A1, A2, C2, C1, B3 do with h (of this width), with p and with e."""
-    B1, B2, A1, A2, C2, C1, B3 = weights
-    of_h = [Columns(weight, 0, width) for weight in (B1, B2, A1, A2)]
-    of_p = [] if C1 is None else [Columns(A1, width), Columns(A2, width), Columns(C2), Columns(C1)]
-    return of_h, of_p, [Columns(B3)]
-
-
-def _backward(
-    h_gradient: Tensor,
-    p_gradient: Tensor,
-    eta_gradient: Tensor,
+def _forward(
     h: Tensor,
     p: Tensor | None,
     e: Tensor,
-    eta_hat: Tensor,
-    values: Tensor,
-    of_h: Tensor,
-    of_p: Tensor,
-    of_e: Tensor,
-    edge_index: Tensor,
-    cuts: Tensor,
-    *order: Tensor,
+    options: Options,
+    scale: Tensor | None,
+    running: Sequence[Tensor],
+    order: Sequence[Tensor],
+    *parameters: Tensor,
 ) -> list[Tensor]:
-    """Gradients of h, p, e, the weights and the biases; those that do not exist without p are left out."""
-    width, nodes = eta_hat.size(1), h.size(0)
-    of_inputs, of_weights, of_biases = _gradients(h, p, e, width)
-    of_maps = [0 if x is None else x.size(1) * maps.size(1) for x, maps in ((h, of_h), (p, of_p), (e, of_e))]
-    bias_size = (2 if p is None else 3) * 2 * padded_width(width)
-    total = h.new_empty(sum(of_maps) + bias_size)
-    orders = dict(zip(("in_start", "in_edge", "out_start", "out_edge"), order, strict=True))
-    library_for(h).call(
-        "convolution_backward",
-        threads=threads(),
-        width=width,
-        streams=1 if p is None else 2,
-        edges={"nodes": nodes, "source": edge_index[0], "target": edge_index[1], **orders},
-        cuts=cuts,
-        **_inputs((h, p, e), (of_h, of_p, of_e), of_inputs),
-        values=values,
-        logits=padded_rows(eta_hat),
-        logits_gradient=padded_rows(eta_gradient),
-        out_gradient=[padded_rows(h_gradient), None if p is None else padded_rows(p_gradient)],
-        partial=total.new_empty(pieces_at_most(nodes), total.numel()),
-        total=total,
-    )
-    *packed, of_bias = total.split([*of_maps, bias_size])
-    for part, maps in zip(packed, _by_input(of_weights, h.size(1)), strict=True):
-        if maps:
-            unpack_maps(part.view(maps[0].inputs, -1), maps)
-    # B3's bias is added to the same logits as B1's
-    of_bias = torch.cat([of_bias, of_bias[: padded_width(width)]])
-    unpack_maps(of_bias.view(1, -1), [Columns(bias.unsqueeze(1)) for bias in of_biases if bias is not None])
-    return [gradient for gradient in (*of_inputs, *of_weights, *of_biases) if gradient is not None]
+    """Beside the results, for the backward pass: the sums, η̂, the values A2 [h, p] and C2 p, BN's statistics."""
+    nodes, width = h.shape
+    inputs = [h, e] if p is None else [h, p, e]
+    new = [empty_rows(x, *x.shape) for x in inputs]
+    sums = [empty_rows(x, *x.shape) for x in inputs]
+    values = h.new_empty(nodes, len(sums[1:]) * padded_width(width))
+    statistics = h.new_empty(6, width)
+    call = _common(h, p, e, options, scale, order, parameters, sums, values, statistics)
+    for name, out in zip(_names(p), new, strict=True):
+        call[name]["out"] = out
+    for norm, (mean, variance) in zip(("norm_h", "norm_e"), (running[:2], running[2:]), strict=True):
+        call[norm] |= {"running_mean": mean, "running_variance": variance}
+    library_for(h).call("gated_layer_forward", **call)
+    return [*new, *sums, values, statistics]
 
 
-def _gradients(
-    h: Tensor, p: Tensor | None, e: Tensor, width: int
-) -> tuple[list[Tensor | None], list[Tensor | None], list[Tensor | None]]:
-    """Empty, of h, p, e, the weights and the biases; ``None`` for those that do not exist without p."""
-    of_inputs = [None if x is None else empty_rows(x, *x.shape) for x in (h, p, e)]
-    of_h, of_p, of_e = (0 if x is None else x.size(1) for x in (h, p, e))
-    seen = (of_h, of_h, of_h + of_p, of_h + of_p, of_p, of_p, of_e)
-    return (
-        of_inputs,
-        [h.new_empty(width, inputs) if inputs else None for inputs in seen],
-        [h.new_empty(width) if inputs else None for inputs in seen],
-    )
+def _names(p: Tensor | None) -> str:
+    return "he" if p is None else "hpe"
 
 
-def _backward_like(*arguments: Any) -> list[Tensor]:
-    _, _, _, h, p, e, eta_hat, *_ = arguments
-    return [gradient for part in _gradients(h, p, e, eta_hat.size(1)) for gradient in part if gradient is not None]
+def _common(
+    h: Tensor,
+    p: Tensor | None,
+    e: Tensor,
+    options: Options,
+    scale: Tensor | None,
+    order: Sequence[Tensor],
+    parameters: Sequence[Tensor],
+    sums: Sequence[Tensor],
+    values: Tensor,
+    statistics: Tensor,
+) -> dict[str, Any]:
+    """What both directions take."""
+    edge_index, cuts, in_start, in_edge, out_start, out_edge = order
+    weights, biases = parameters[:-4:2], parameters[1:-4:2]
+    h_seed, e_seed, p_seed = options.seeds
+    h_sum, *p_sum, eta_hat = sums
+    call: dict[str, Any] = {
+        "threads": threads(),
+        "positions": p is not None,
+        "residual": options.residual,
+        "dropout": options.dropout,
+        "edges": {
+            "nodes": h.size(0),
+            "source": edge_index[0],
+            "target": edge_index[1],
+            "in_start": in_start,
+            "in_edge": in_edge,
+            "out_start": out_start,
+            "out_edge": out_edge,
+        },
+        "cuts": cuts,
+        "h": {"in": unit_rows(h), "seed": h_seed},
+        "e": {"in": unit_rows(e), "seed": e_seed},
+        "map": [unit_rows(weight) for weight in weights],
+        "bias": biases,
+        "scale": scale,
+        "values": values,
+        "h_sum": h_sum,
+        "eta_hat": eta_hat,
+    }
+    if p is not None:
+        call |= {"p": {"in": unit_rows(p), "seed": p_seed}, "p_sum": p_sum[0]}
+    for number, name in enumerate(("norm_h", "norm_e")):
+        call[name] = {
+            "of_rows": options.of_rows[number],
+            "epsilon": options.epsilon[number],
+            "momentum": options.momentum[number],
+            "weight": parameters[2 * number - 4],
+            "bias": parameters[2 * number - 3],
+            "mean": statistics[3 * number],
+            "variance": statistics[3 * number + 1],
+            "rate": statistics[3 * number + 2],
+        }
+    return call
 
 
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    h, p, e, *_ = arguments
-    width, of_p = kept[0].size(1), p is not None
-    given = [
-        h.new_zeros(rows, width) if gradient is None else gradient
-        for gradient, rows in zip(gradients, (h.size(0), h.size(0) if of_p else 0, e.size(0)), strict=True)
+    h, p, e, options, scale, _, order, *parameters = arguments
+    *sums, values, statistics = kept
+    inputs = [h, e] if p is None else [h, p, e]
+    call = _common(h, p, e, options, scale, order, parameters, sums, values, statistics)
+    found = [empty_rows(x, *x.shape) for x in inputs]
+    for name, x, of_input, gradient in zip(_names(p), inputs, found, gradients, strict=True):
+        of_output = x.new_zeros(x.shape) if gradient is None else unit_rows(gradient)
+        call[name] |= {"out_gradient": of_output, "in_gradient": of_input}
+    of_parameters = _split_like(parameters)
+    call["map_gradient"], call["bias_gradient"] = of_parameters[:-4:2], of_parameters[1:-4:2]
+    for number, name in enumerate(("norm_h", "norm_e")):
+        call[name] |= {
+            "weight_gradient": of_parameters[2 * number - 4],
+            "bias_gradient": of_parameters[2 * number - 3],
+        }
+    library_for(h).call("gated_layer_backward", **call)
+    of_h, *of_p, of_e = found
+    return [of_h, of_p[0] if of_p else None, of_e, None, None, None, None, *of_parameters]
+
+
+def _split_like(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Room for a gradient of each, in one piece."""
+    whole = parameters[0].new_empty(sum(x.numel() for x in parameters))
+    return [
+        part.view(x.shape) for part, x in zip(whole.split([x.numel() for x in parameters]), parameters, strict=True)
     ]
-    found = iter(_convolution_backward(*given, h, p, e, *kept, *arguments[-6:]))
-    of_maps = [True, True, True, True, of_p, of_p, True]
-    return [*(next(found) if exists else None for exists in (True, of_p, True, *of_maps, *of_maps)), *[None] * 6]
 
 
-_MAPS = ", ".join(f"Tensor {name}" for name in ("B1", "B2", "A1", "A2")) + ", Tensor? C2, Tensor? C1, Tensor B3"
-_ORDER = "Tensor edge_index, Tensor cuts, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
-_convolution_backward = without_gradient(
-    "gated_convolution_backward(Tensor h_gradient, Tensor p_gradient, Tensor eta_gradient, Tensor h, Tensor? p, "
-    f"Tensor e, Tensor eta_hat, Tensor values, Tensor of_h, Tensor of_p, Tensor of_e, {_ORDER}) -> Tensor[]",
-    _backward,
-    _backward_like,
-)
-_convolution = Operator(
-    f"gated_convolution(Tensor h, Tensor? p, Tensor e, {_MAPS}, {_MAPS.lower().replace('tensor', 'Tensor')}, {_ORDER}) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    _forward,
-    _forward_like,
-    results=3,
-    kept_from=2,
-    gradient=_gradient,
-)
+_layer = Operator(_forward, results=3, kept_from=3, gradient=_gradient)
+_layer_without_positions = Operator(_forward, results=2, kept_from=2, gradient=_gradient)

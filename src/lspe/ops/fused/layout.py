@@ -20,6 +20,12 @@ def row_step(x: Tensor) -> int:
     return x.stride(0) if x.size(0) > 1 else x.size(1)
 
 
+def rows_like(x: Tensor) -> Tensor:
+    """Empty, of the shape of x, its rows as far apart as those of x."""
+    x = unit_rows(x)
+    return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)]
+
+
 def empty_rows(like: Tensor, rows: int, width: int) -> Tensor:
     """``[rows, width]`` whose rows stand ``padded_width(width)`` apart; the padding may be written, too."""
     return like.new_empty(rows, padded_width(width))[:, :width]

@@ -105,8 +105,8 @@ class Library:
             raise _refusal(x, f"[rows, width] of {self.dtype}")
         count, width = x.shape
         step, apart = x.stride()
-        if count <= 1:
-            step = width
+        if count <= 1:  # PyTorch may say anything of a single row
+            step = max(step, width)
         if (width > 1 and apart != 1) or step < width:
             raise _refusal(x, "rows whose numbers stand side by side")
         return x.data_ptr(), count, width, step
@@ -162,7 +162,7 @@ def threads() -> int:
 
 
 def _declarations(dtype: torch.dtype) -> cffi.FFI:
-    """What ``api.h`` declares. Pointers to numbers are plain addresses here: the conversions have looked at the type."""
+    """What ``api.h`` declares; pointers to numbers are plain addresses, the conversions have looked at the type."""
     header = (SOURCES / "api.h").read_text()
     for pointer in ("real *", "integer *", "double *"):
         header = header.replace(pointer, "address ")

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lspe.ops.fused.layout import row_step, unit_rows
+from lspe.ops.fused.layout import rows_like, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import Operator, without_gradient
+from lspe.ops.fused.operator import Operator
 
 _CHUNK = 128
 """Rows whose sums are formed at once (``CHUNK`` in csrc/norm.c)."""
@@ -65,9 +65,9 @@ def _forward(
     variance: Tensor | None,
     eps: float,
     relu: bool,
-) -> tuple[Tensor, ...]:
+) -> list[Tensor]:
     """Beside the result: mean, biased variance and 1 / √(variance + ε), of the rows or as given."""
-    y, *statistics = _forward_like(x, weight)
+    y, statistics = x.new_empty(x.shape), x.new_empty(3, x.size(1)).unbind()
     if mean is not None and variance is not None:
         statistics[0].copy_(mean)
         statistics[1].copy_(variance)
@@ -88,34 +88,26 @@ def _forward(
         rate=statistics[2],
         out=y,
     )
-    return y, *statistics
-
-
-def _forward_like(x: Tensor, weight: Tensor, *_: Any) -> tuple[Tensor, ...]:
-    return x.new_empty(x.shape), torch.empty_like(weight), torch.empty_like(weight), torch.empty_like(weight)
+    return [y, *statistics]
 
 
 def _room(x: Tensor) -> Tensor:
     return x.new_empty(2 * -(-x.size(0) // _CHUNK), x.size(1))
 
 
-def _backward(
-    gradient: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    scale: Tensor | None,
-    mean: Tensor,
-    rate: Tensor,
-    relu: bool,
-    training: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    of_x, of_weight, of_bias = _backward_like(gradient, x, weight, bias)
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    x, weight, bias, residual, scale, given_mean, _, _, relu = arguments
+    mean, _, rate = kept
+    gradient = gradients[0]
+    assert gradient is not None
+    of_x, of_weight, of_bias = rows_like(x), torch.empty_like(weight), torch.empty_like(bias)
     library_for(x).call(
         "norm_backward",
         threads=threads(),
         relu=relu,
-        training=training,
+        training=given_mean is None,
         x=unit_rows(x),
         scale=scale,
         weight=weight,
@@ -129,38 +121,7 @@ def _backward(
         weight_gradient=of_weight,
         bias_gradient=of_bias,
     )
-    return of_x, of_weight, of_bias
+    return [of_x, of_weight, of_bias, None if residual is None else gradient, *[None] * 5]
 
 
-def _backward_like(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradient of x has its rows as far apart as x."""
-    x = unit_rows(x)
-    return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)], torch.empty_like(weight), torch.empty_like(bias)
-
-
-def _gradient(
-    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
-) -> list[Tensor | None]:
-    x, weight, bias, residual, scale, given_mean, _, _, relu = arguments
-    mean, _, rate = kept
-    gradient = gradients[0]
-    of_inputs = _normalization_backward(gradient, x, weight, bias, scale, mean, rate, relu, given_mean is None)
-    return [*of_inputs, None if residual is None else gradient, *[None] * 5]
-
-
-_normalization_backward = without_gradient(
-    "normalize_backward(Tensor gradient, Tensor x, Tensor weight, Tensor bias, Tensor? scale, Tensor mean, "
-    "Tensor rate, bool relu, bool training) -> (Tensor, Tensor, Tensor)",
-    _backward,
-    _backward_like,
-)
-_normalization = Operator(
-    "normalize(Tensor x, Tensor weight, Tensor bias, Tensor? residual, Tensor? scale, Tensor? mean, Tensor? variance, "
-    "float eps, bool relu) -> (Tensor, Tensor, Tensor, Tensor)",
-    _forward,
-    _forward_like,
-    results=3,
-    differentiable=1,
-    kept_from=1,
-    gradient=_gradient,
-)
+_normalization = Operator(_forward, results=3, differentiable=1, kept_from=1, gradient=_gradient)

@@ -1,33 +1,25 @@
-"""Functions in C with hand-written gradients as operators of PyTorch."""
+"""Functions in C with hand-written gradients as operators of PyTorch's autograd."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lspe.ops.choice import only_fused
-
-_ORDINARY = frozenset({Tensor, nn.Parameter, bool, int, float, type(None)})
-"""Types of arguments that hold values; tensors of other types only record what is done with them."""
 
 Plain = Callable[..., Sequence[Tensor | None]]
 
 
 class Operator:
-    """A kernel in C as an operator of ``torch.ops.lspe``, with a plain twin for what C cannot serve.
-
-    The way through ``torch.library`` costs some 100 µs per call, as much as the work on a small batch. So it is taken
-    only while a graph is recorded (torch.export, torch.compile, fake tensors); otherwise autograd calls the kernel.
+    """A kernel in C with its gradient, and a plain twin for what C cannot serve.
 
     The plain twin, in PyTorch's own operators, takes the same arguments and gives the same results. It serves calls
     that the border refuses, and gradients that are to be differentiated again.
 
     Args:
-        schema: name and types as PyTorch writes them: ``"name(Tensor x, Tensor? y) -> (Tensor, Tensor)"``.
-        kernel: tensors → new tensors, on the CPU: results, then what only the gradient needs.
-        like: the same arguments → empty tensors of the shapes and strides that the kernel would return.
+        kernel: arguments → new tensors: results, then what only the gradient needs.
         results: how many of the kernel's tensors are results; the first ``differentiable`` of them have a gradient.
         kept_from: the kernel's tensors from this one on are kept for the gradient, beside all arguments.
         gradient: ``(arguments, kept, gradients of the results)`` → gradients of the arguments, ``None`` where an
@@ -37,32 +29,21 @@ class Operator:
 
     def __init__(
         self,
-        schema: str,
         kernel: Callable[..., Sequence[Tensor]],
-        like: Callable[..., Sequence[Tensor]],
         *,
         results: int = 1,
         differentiable: int | None = None,
         kept_from: int = 1,
         gradient: Callable[[Sequence[Any], Sequence[Tensor], Sequence[Tensor | None]], Sequence[Tensor | None]],
     ) -> None:
-        self.name = schema[: schema.index("(")]
-        self.kernel, self.gradient = kernel, gradient
-        self.results, self.kept_from = results, kept_from
-        self.differentiable = results if differentiable is None else differentiable
-        self._is_single = schema.endswith("-> Tensor")
-        if self._is_single:
-            self._recorded = recorded(schema, lambda *x: kernel(*x)[0], lambda *x: like(*x)[0])
-        else:
-            self._recorded = recorded(schema, kernel, like)
-        self._recorded.register_autograd(self._recorded_gradient, setup_context=self._remember_recorded)
-        self._function = _function(self)
+        self.kernel = kernel
+        self.results = results
+        if differentiable is None:
+            differentiable = results
+        self._function = _function(kernel, results, differentiable, kept_from, gradient)
 
-    def __call__(self, *arguments: Any, plain: Plain) -> Sequence[Tensor | None]:
-        """The results; ``plain`` is the twin."""
-        if torch.compiler.is_compiling() or not _ORDINARY.issuperset(map(type, arguments)):
-            output = self._recorded(*arguments)
-            return (output,) if self._is_single else output[: self.results]
+    def __call__(self, *arguments: Any, plain: Plain, instead: Plain | None = None) -> Sequence[Tensor | None]:
+        """The results; ``plain`` is the twin, ``instead`` the one for calls that are refused, if it is another."""
         try:
             if torch.is_grad_enabled():
                 return self._function.apply(plain, *arguments)
@@ -70,78 +51,38 @@ class Operator:
         except RuntimeError:  # of the border, or of a product on the way there: the plain twin has the words for it
             if only_fused():
                 raise
-            return plain(*arguments)
-
-    def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
-        ctx.set_materialize_grads(False)
-        ctx.arguments = [None if isinstance(x, Tensor) else x for x in inputs]
-        ctx.save_for_backward(*(x if isinstance(x, Tensor) else None for x in inputs), *output[self.kept_from :])
-
-    def _remember_recorded(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        self._remember(ctx, inputs, [output] if self._is_single else output)
-
-    def _recorded_gradient(self, ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        arguments, kept = self.recall(ctx)
-        if all(gradient is None for gradient in gradients[: self.differentiable]):
-            return (None,) * len(arguments)
-        return tuple(self.gradient(arguments, kept, gradients[: self.results]))
-
-    def recall(self, ctx: Any) -> tuple[list[Any], list[Tensor]]:
-        """All arguments, and what was kept."""
-        saved = ctx.saved_tensors
-        count = len(ctx.arguments)
-        arguments = [
-            tensor if other is None else other for tensor, other in zip(saved[:count], ctx.arguments, strict=True)
-        ]
-        return arguments, list(saved[count:])
+            return (instead or plain)(*arguments)
 
 
-def recorded(schema: str, kernel: Callable[..., Any], like: Callable[..., Any]) -> Any:
-    """A kernel as an operator of ``torch.ops.lspe`` without a gradient."""
-    name = schema[: schema.index("(")]
-    definition = torch.library.custom_op(
-        f"lspe::{name}", kernel, mutates_args=(), device_types="cpu", schema=schema.removeprefix(name)
-    )
-    definition.register_fake(like)
-    return definition
+def _function(
+    kernel: Callable[..., Sequence[Tensor]],
+    results: int,
+    differentiable: int,
+    kept_from: int,
+    gradient: Callable[[Sequence[Any], Sequence[Tensor], Sequence[Tensor | None]], Sequence[Tensor | None]],
+) -> type[torch.autograd.Function]:
+    class Fused(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, plain: Plain, *arguments: Any) -> tuple[Tensor, ...]:
+            output = kernel(*arguments)
+            ctx.plain = plain
+            _save(ctx, arguments, output[kept_from:])
+            ctx.mark_non_differentiable(*output[differentiable:results])
+            return tuple(output[:results])
 
+        @staticmethod
+        def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+            arguments, kept = _recall(ctx)
+            if all(one is None for one in gradients):
+                return (None,) * (len(arguments) + 1)
+            needed = ctx.needs_input_grad[1:]
+            if torch.is_grad_enabled():
+                return None, *_PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
+            if any(_is_batched(one) for one in gradients):
+                return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
+            return None, *gradient(arguments, kept, gradients)
 
-def without_gradient(schema: str, kernel: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel without a gradient that is recorded where a graph is, and called directly otherwise."""
-    definition = recorded(schema, kernel, like)
-
-    def call(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling() or not _ORDINARY.issuperset(map(type, arguments)):
-            return definition(*arguments)
-        return kernel(*arguments)
-
-    return call
-
-
-def _function(operator: Operator) -> type[torch.autograd.Function]:
-    def forward(ctx: Any, plain: Plain, *inputs: Any) -> tuple[Tensor, ...]:
-        output = operator.kernel(*inputs)
-        ctx.plain = plain
-        operator._remember(ctx, inputs, output)
-        ctx.mark_non_differentiable(*output[operator.differentiable : operator.results])
-        return tuple(output[: operator.results])
-
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        arguments, kept = operator.recall(ctx)
-        if all(gradient is None for gradient in gradients):
-            return (None,) * (len(arguments) + 1)
-        needed = ctx.needs_input_grad[1:]
-        if torch.is_grad_enabled():
-            return None, *_PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
-        if any(_is_batched(gradient) for gradient in gradients):
-            return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
-        return None, *operator.gradient(arguments, kept, gradients)
-
-    return type(
-        operator.name,
-        (torch.autograd.Function,),
-        {"forward": staticmethod(forward), "backward": staticmethod(backward)},
-    )
+    return Fused
 
 
 def plain_gradient(
@@ -154,20 +95,10 @@ def plain_gradient(
     """Gradients of the arguments, which have no history, by the plain twin; ``again``: to be differentiated."""
     with torch.enable_grad():
         results = plain(*arguments)
-        pairs = [
-            (result, gradient)
-            for result, gradient in zip(results, gradients, strict=False)
-            if result is not None and gradient is not None and result.requires_grad
-        ]
-        found = torch.autograd.grad(
-            [result for result, _ in pairs],
-            [argument for argument, wanted in zip(arguments, needed, strict=True) if wanted],
-            [gradient for _, gradient in pairs],
-            create_graph=again,
-            allow_unused=True,
-        )
+        wanted = [argument for argument, is_needed in zip(arguments, needed, strict=True) if is_needed]
+        found = _grad(results, gradients, wanted, create_graph=again)
     rest = iter(found)
-    return [next(rest) if wanted else None for wanted in needed]
+    return [next(rest) if is_needed else None for is_needed in needed]
 
 
 class _PlainGradient(torch.autograd.Function):
@@ -176,33 +107,51 @@ class _PlainGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plain: Plain, needed: Sequence[bool], count: int, *tensors: Any) -> tuple[Tensor | None, ...]:
         ctx.plain, ctx.needed, ctx.count = plain, needed, count
-        ctx.others = [None if isinstance(x, Tensor) else x for x in tensors]
-        ctx.save_for_backward(*(x if isinstance(x, Tensor) else None for x in tensors))
-        ctx.set_materialize_grads(False)
+        _save(ctx, tensors, ())
         alone = _alone(tensors)
         return tuple(plain_gradient(plain, needed, alone[:count], alone[count:]))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        saved = zip(ctx.saved_tensors, ctx.others, strict=True)
-        tensors = _alone([tensor if other is None else other for tensor, other in saved])
-        wanted = [isinstance(x, Tensor) and x.requires_grad for x in tensors]
+        tensors = _alone(_recall(ctx)[0])
+        is_wanted = [isinstance(x, Tensor) and x.requires_grad for x in tensors]
         with torch.enable_grad():
             first = plain_gradient(ctx.plain, ctx.needed, tensors[: ctx.count], tensors[ctx.count :], again=True)
-            pairs = [
-                (one, of_one)
-                for one, of_one in zip(first, of_gradients, strict=True)
-                if one is not None and of_one is not None and one.requires_grad
-            ]
-            found = torch.autograd.grad(
-                [one for one, _ in pairs],
-                [x for x, is_wanted in zip(tensors, wanted, strict=True) if is_wanted],
-                [of_one for _, of_one in pairs],
-                allow_unused=True,
-            )
+            found = _grad(first, of_gradients, [x for x, wanted in zip(tensors, is_wanted, strict=True) if wanted])
         rest = iter(found)
-        return None, None, None, *(next(rest) if is_wanted else None for is_wanted in wanted)
+        return None, None, None, *(next(rest) if wanted else None for wanted in is_wanted)
+
+
+def _grad(
+    outputs: Sequence[Tensor | None],
+    gradients: Sequence[Tensor | None],
+    inputs: Sequence[Tensor],
+    create_graph: bool = False,
+) -> Sequence[Tensor | None]:
+    """``torch.autograd.grad`` of those outputs that have a gradient and depend on anything."""
+    pairs = [
+        (output, gradient)
+        for output, gradient in zip(outputs, gradients, strict=False)
+        if output is not None and gradient is not None and output.requires_grad
+    ]
+    if not pairs:
+        return [None] * len(inputs)
+    some, theirs = zip(*pairs, strict=True)
+    return torch.autograd.grad(some, inputs, theirs, create_graph=create_graph, allow_unused=True)
+
+
+def _save(ctx: Any, arguments: Sequence[Any], kept: Sequence[Tensor]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.others = [None if isinstance(x, Tensor) else x for x in arguments]
+    ctx.save_for_backward(*(x if isinstance(x, Tensor) else None for x in arguments), *kept)
+
+
+def _recall(ctx: Any) -> tuple[list[Any], list[Tensor]]:
+    """All arguments, and what was kept."""
+    saved, count = ctx.saved_tensors, len(ctx.others)
+    arguments = [tensor if other is None else other for tensor, other in zip(saved[:count], ctx.others, strict=True)]
+    return arguments, list(saved[count:])
 
 
 def _alone(tensors: Sequence[Any]) -> list[Any]:

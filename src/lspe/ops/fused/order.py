@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from lspe.ops.fused.library import library_for
-from lspe.ops.fused.operator import without_gradient
 
 _PIECES = 64
 _NODES_PER_PIECE = 512
@@ -12,14 +11,10 @@ _ANY = torch.empty(0)
 """Edges have no precision: one library is as good as the other."""
 
 
-def pieces_at_most(num_nodes: int) -> int:
-    """How many pieces that are not empty a batch can be cut into."""
-    return min(_PIECES, num_nodes // _NODES_PER_PIECE + 1)
-
-
-def _edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+def edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """``start`` ``[rows + 1]``, ``edge`` ``[E]``: the edges that end in row r are ``edge[start[r]:start[r + 1]]``."""
     end = end.contiguous()
-    start, edge = _order_like(end, rows)
+    start, edge = end.new_empty(rows + 1), torch.empty_like(end)
     wrong = end.new_empty(1)
     library_for(_ANY).call("edges_by_end", end=end, start=start, edge=edge, wrong=wrong)
     if (number := int(wrong)) >= 0:
@@ -27,12 +22,9 @@ def _edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     return start, edge
 
 
-def _order_like(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    return end.new_empty(rows + 1), torch.empty_like(end)
-
-
-def _cuts_of(edge_index: Tensor, num_nodes: int) -> Tensor:
-    cuts = _cuts_like(edge_index, num_nodes)
+def cuts_of(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """See :attr:`lspe.ops.Edges.cuts`."""
+    cuts = edge_index.new_empty(2, _PIECES + 1)
     library_for(_ANY).call(
         "find_cuts",
         nodes=num_nodes,
@@ -44,12 +36,3 @@ def _cuts_of(edge_index: Tensor, num_nodes: int) -> Tensor:
         cuts=cuts,
     )
     return cuts
-
-
-def _cuts_like(edge_index: Tensor, num_nodes: int) -> Tensor:
-    return edge_index.new_empty(2, _PIECES + 1)
-
-
-edges_by_end = without_gradient("edges_by_end(Tensor end, SymInt rows) -> (Tensor, Tensor)", _edges_by_end, _order_like)
-"""``start`` ``[rows + 1]``, ``edge`` ``[E]``: the edges that end in row r are ``edge[start[r]:start[r + 1]]``."""
-cuts_of = without_gradient("edges_cuts(Tensor edge_index, SymInt num_nodes) -> Tensor", _cuts_of, _cuts_like)

@@ -25,18 +25,10 @@ class Columns(NamedTuple):
         return (self.weight.size(1) if self.end is None else self.end) - self.first
 
 
-def empty_packed(maps: Sequence[Columns], like: Tensor) -> Tensor:
-    """``[padded inputs, maps · padded outputs]`` for the maps of one input; empty where there are none."""
-    if not maps:
-        return like.new_empty(0, 0)
-    return like.new_empty(padded_width(maps[0].inputs), len(maps) * padded_width(maps[0].weight.size(0)))
-
-
 def pack_maps(maps: Sequence[Columns], like: Tensor) -> Tensor:
-    """The same with the weights in it, and zeros in the padding."""
-    packed = empty_packed(maps, like)
-    if maps:
-        _call("pack_maps", [part._replace(weight=unit_rows(part.weight)) for part in maps], packed)
+    """``[padded inputs, maps · padded outputs]`` with the weights of one input in it, and zeros in the padding."""
+    packed = like.new_empty(padded_width(maps[0].inputs), len(maps) * padded_width(maps[0].weight.size(0)))
+    _call("pack_maps", [part._replace(weight=unit_rows(part.weight)) for part in maps], packed)
     return packed
 
 

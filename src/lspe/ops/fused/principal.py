@@ -9,7 +9,7 @@ from torch import Tensor
 from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import Operator, without_gradient
+from lspe.ops.fused.operator import Operator
 
 AGGREGATORS = ("mean", "sum", "max", "min", "std")
 """In the order of ``enum`` in csrc/principal.c."""
@@ -128,36 +128,13 @@ def _forward(
     return out, node, edge, aggregates, *packed
 
 
-def _forward_like(
-    x: Tensor, e: Tensor, message: Tensor, _: Tensor, __: Tensor, ___: Tensor, scale: Tensor, kinds: Tensor, *____: Any
-) -> tuple[Tensor, ...]:
-    size = _Sizes(x, message, scale, kinds)
-    return (
-        x.new_empty(size.nodes, size.towers * size.out),
-        x.new_empty(size.nodes, 3 * size.padded),
-        e.new_empty(e.size(0), size.padded),
-        x.new_empty(size.towers, size.nodes, size.row),
-        *size.packed(x),
-    )
-
-
-def _backward(
-    gradient: Tensor,
-    x: Tensor,
-    e: Tensor,
-    message: Tensor,
-    update: Tensor,
-    scale: Tensor,
-    kinds: Tensor,
-    node: Tensor,
-    edge: Tensor,
-    aggregates: Tensor,
-    of_x: Tensor,
-    of_e: Tensor,
-    of_aggregates: Tensor,
-    edge_index: Tensor,
-    *order: Tensor,
-) -> tuple[Tensor, ...]:
+def _gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    x, e, message, _, update, _, scale, kinds, edge_index, *order = arguments
+    node, edge, aggregates, of_x, of_e, of_aggregates = kept
+    gradient = gradients[0]
+    assert gradient is not None
     size = _Sizes(x, message, scale, kinds)
     native = library_for(x)
     shape = {"threads": threads(), "towers": size.towers, "width": size.out}
@@ -184,9 +161,8 @@ def _backward(
         node_gradient=node_gradient,
         edge_gradient=edge_gradient,
     )
-    x_gradient, e_gradient, of_message, message_bias, of_update, update_bias = _backward_like(
-        gradient, x, e, message, update
-    )
+    x_gradient, e_gradient = empty_rows(x, *x.shape), empty_rows(e, *e.shape)
+    of_message, of_update = torch.empty_like(message), torch.empty_like(update)
     torch.mm(node_gradient, of_x.t(), out=padded_rows(x_gradient))
     torch.mm(edge_gradient, of_e.t(), out=padded_rows(e_gradient))
     packed = torch.mm(x.t(), node_gradient), torch.mm(e.t(), edge_gradient)
@@ -194,42 +170,8 @@ def _backward(
     for weight, place in size.pieces(of_message, of_update, *packed, of_rows):
         weight.copy_(place)
     bias = node_gradient.sum(0).view(3, size.padded)[:, : size.towers * size.out]
-    message_bias.view(-1).copy_(bias[0])
-    update_bias.view(-1).copy_(bias[2])
-    return x_gradient, e_gradient, of_message, message_bias, of_update, update_bias
+    of_biases = [part.reshape(message.shape[:2]) for part in (bias[0], bias[2])]
+    return [x_gradient, e_gradient, of_message, of_biases[0], of_update, of_biases[1], *[None] * 7]
 
 
-def _backward_like(_: Tensor, x: Tensor, e: Tensor, message: Tensor, update: Tensor, *__: Any) -> tuple[Tensor, ...]:
-    return (
-        empty_rows(x, *x.shape),
-        empty_rows(e, *e.shape),
-        message.new_empty(message.shape),
-        message.new_empty(message.shape[:2]),
-        update.new_empty(update.shape),
-        update.new_empty(update.shape[:2]),
-    )
-
-
-def _gradient(
-    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
-) -> list[Tensor | None]:
-    x, e, message, _, update, _, scale, kinds, *order = arguments
-    found = _aggregation_backward(gradients[0], x, e, message, update, scale, kinds, *kept, *order)
-    return [*found, *[None] * 7]
-
-
-_ORDER = "Tensor edge_index, Tensor in_start, Tensor in_edge, Tensor out_start, Tensor out_edge"
-_aggregation_backward = without_gradient(
-    "principal_aggregation_backward(Tensor gradient, Tensor x, Tensor e, Tensor message, Tensor update, Tensor scale, "
-    "Tensor kinds, Tensor node, Tensor edge, Tensor aggregates, Tensor of_x, Tensor of_e, Tensor of_aggregates, "
-    f"{_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    _backward,
-    _backward_like,
-)
-_aggregation = Operator(
-    "principal_aggregation(Tensor x, Tensor e, Tensor message, Tensor message_bias, Tensor update, Tensor update_bias, "
-    f"Tensor scale, Tensor kinds, {_ORDER}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    _forward,
-    _forward_like,
-    gradient=_gradient,
-)
+_aggregation = Operator(_forward, gradient=_gradient)

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lspe.ops.fused.layout import row_step, unit_rows
+from lspe.ops.fused.layout import rows_like, unit_rows
 from lspe.ops.fused.library import library_for, threads
-from lspe.ops.fused.operator import Operator, without_gradient
+from lspe.ops.fused.operator import Operator
 
 
 def tanh_residual(x: Tensor, residual: Tensor | None) -> Tensor:
@@ -29,31 +29,15 @@ def _forward(x: Tensor, residual: Tensor | None) -> list[Tensor]:
     return [y]
 
 
-def _forward_like(x: Tensor, residual: Tensor | None) -> list[Tensor]:
-    return [x.new_empty(x.shape)]
-
-
-def _backward(gradient: Tensor, x: Tensor) -> Tensor:
-    of_x = _backward_like(gradient, x)
-    library_for(x).call("tanh_backward", threads=threads(), x=unit_rows(x), other=unit_rows(gradient), out=of_x)
-    return of_x
-
-
-def _backward_like(gradient: Tensor, x: Tensor) -> Tensor:
-    """The gradient of x has its rows as far apart as x."""
-    x = unit_rows(x)
-    return x.new_empty(x.size(0), row_step(x))[:, : x.size(1)]
-
-
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
-) -> tuple[Tensor, Tensor | None]:
+) -> list[Tensor | None]:
     x, residual = arguments
-    (gradient,) = gradients
-    return _tanh_backward(gradient, x), None if residual is None else gradient
+    gradient = gradients[0]
+    assert gradient is not None
+    of_x = rows_like(x)
+    library_for(x).call("tanh_backward", threads=threads(), x=unit_rows(x), other=unit_rows(gradient), out=of_x)
+    return [of_x, None if residual is None else gradient]
 
 
-_tanh_backward = without_gradient(
-    "tanh_residual_backward(Tensor gradient, Tensor x) -> Tensor", _backward, _backward_like
-)
-_tanh = Operator("tanh_residual(Tensor x, Tensor? residual) -> Tensor", _forward, _forward_like, gradient=_gradient)
+_tanh = Operator(_forward, gradient=_gradient)

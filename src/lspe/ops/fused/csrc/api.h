@@ -108,11 +108,11 @@ struct input {
     struct rows x, maps, gradient;
 };
 
-/* GatedGCN's convolution. `values` [nodes, streams * padded] are kept for the backward pass; `logits`, `out` and their
+/* GatedGCN's convolution. Where `add_gradients`, the gradients of h, p and e are added to what is there. `values` [nodes, streams * padded] are kept for the backward pass; `logits`, `out` and their
    gradients have padded rows. `bias` is that of a row of maps, then of an edge. `total`: gradients of the maps of h, p
    and e, then of the bias of a row of maps; `partial` is room for as many a piece. */
 struct convolution {
-    integer threads, width, streams;
+    integer threads, width, streams, add_gradients;
     struct edges edges;
     struct indices cuts;
     struct input h, p, e;
@@ -123,6 +123,36 @@ struct convolution {
 };
 enum answer convolution_forward(const struct convolution *call);
 enum answer convolution_backward(const struct convolution *call);
+
+/* A normalisation inside a layer. `of_rows`: by the statistics of the rows, which then go into the running ones, each
+   weighed by `momentum`; otherwise by these. Mean, variance and rate are kept for the backward pass. */
+struct normal {
+    integer of_rows;
+    double epsilon, momentum;
+    struct line weight, bias, mean, variance, rate, running_mean, running_variance, weight_gradient, bias_gradient;
+};
+
+/* One stream of a layer: what goes in and comes out, its gradients. */
+struct stream {
+    struct rows in, out, out_gradient, in_gradient;
+    uint64_t seed;
+};
+
+/* A whole GatedGCN layer. Maps in the order B1, B2, A1, A2, B3, C1, C2, the last two with p only. `values`, `eta_hat`,
+   `h_sum` and `p_sum` have padded rows and are kept for the backward pass. `scale` [nodes] may be left out. */
+struct gated_layer {
+    integer threads, positions, residual;
+    double dropout;
+    struct edges edges;
+    struct indices cuts;
+    struct stream h, p, e;
+    struct rows map[7], map_gradient[7];
+    struct line bias[7], bias_gradient[7], scale;
+    struct normal norm_h, norm_e;
+    struct rows values, eta_hat, h_sum, p_sum;
+};
+enum answer gated_layer_forward(const struct gated_layer *call);
+enum answer gated_layer_backward(const struct gated_layer *call);
 
 /* PNA's aggregates, `width` channels a tower. `node` [nodes, 3 * padded]: what the messages get of their target, of
    their source, what a node gives its own update. `aggregates` [towers * nodes, row]. */

@@ -236,11 +236,11 @@ static void forward_piece(struct batch *work, integer number, integer threads)
 }
 
 /* From the gradient of some maps' results to those of their input's rows [first, first + rows) and of the maps. */
-static real *input_backward(const struct input *input, integer first, integer rows, struct matrix gradient,
-                            integer columns, real *maps_gradient)
+static real *input_backward(const struct input *input, _Bool add, integer first, integer rows,
+                            struct matrix gradient, integer columns, real *maps_gradient)
 {
     if (rows > 0) {
-        product_with_transposed(rows, input->gradient.width, columns, gradient, all_rows(input->maps), 0,
+        product_with_transposed(rows, input->gradient.width, columns, gradient, all_rows(input->maps), add,
                                 row_at(input->gradient, first), input->gradient.step);
         product_of_transposed(input->x.width, columns, rows, rows_from(input->x, first), gradient, 0, maps_gradient,
                               columns);
@@ -256,6 +256,7 @@ static void backward_piece(struct batch *work, integer number, integer threads)
     struct gate piece = piece_of(work, number);
     const integer padded = work->padded, streams = call->streams, row = parts(&piece) * padded;
     real *partial = row_at(call->partial, number);
+    const _Bool add = call->add_gradients != 0;
     if (piece.nodes == 0) {
         clear(partial, call->partial.width);
         return;
@@ -272,12 +273,12 @@ static void backward_piece(struct batch *work, integer number, integer threads)
     run_tasks(threads, tasks_of(piece.nodes), target_task, &piece);
     run_tasks(threads, tasks_of(piece.nodes), source_task, &piece);
 
-    partial = input_backward(&call->h, piece.first_node, piece.nodes, (struct matrix){piece.node_gradient, row},
+    partial = input_backward(&call->h, add, piece.first_node, piece.nodes, (struct matrix){piece.node_gradient, row},
                              4 * padded, partial);
     if (streams == 2)
-        partial = input_backward(&call->p, piece.first_node, piece.nodes,
+        partial = input_backward(&call->p, add, piece.first_node, piece.nodes,
                                  (struct matrix){piece.node_gradient + SELF * padded, row}, 4 * padded, partial);
-    partial = input_backward(&call->e, piece.first_edge, piece.edges, (struct matrix){piece.edge_gradient, padded},
+    partial = input_backward(&call->e, add, piece.first_edge, piece.edges, (struct matrix){piece.edge_gradient, padded},
                              padded, partial);
     clear(partial, row);
     for (integer node = 0; node < piece.nodes; node++)
