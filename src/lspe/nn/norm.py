@@ -86,13 +86,15 @@ class BatchNorm(nn.BatchNorm1d):
 
 @contextmanager
 def unchanged_statistics(*norms: BatchNorm) -> Iterator[None]:
-    """What is computed in the block leaves the running statistics as they were."""
-    before = [(buffer, buffer.clone()) for norm in norms for buffer in norm.buffers()]
+    """What is computed in the block has statistics of its own to change, which are forgotten afterwards."""
+    before = [norm._buffers for norm in norms]
+    for norm in norms:
+        norm._buffers = {name: None if x is None else x.clone() for name, x in norm._buffers.items()}
     try:
         yield
     finally:
-        for buffer, value in before:
-            buffer.copy_(value)
+        for norm, buffers in zip(norms, before, strict=True):
+            norm._buffers = buffers
 
 
 def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float = 1e-6) -> Tensor:

@@ -61,7 +61,8 @@ def gated_layer(
             *arguments, plain=lambda *x: again(*x[:3])[::2], instead=lambda *x: plain(*x[:3])[::2]
         )
         return h_new, None, e_new  # type: ignore[return-value]
-    return _layer(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))  # type: ignore[return-value]
+    results = _layer(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))
+    return tuple(results)  # type: ignore[return-value]
 
 
 def _forward(
