@@ -19,8 +19,8 @@ from torch_geometric.data import Batch
 
 from benchmarks.measure import interleaved, seconds
 from lspe.data import GraphData, iter_table_chunks, load, read_table
-from lspe.data.download import find
-from lspe.data.nci import source_file
+from lspe.data.benchmarks.download import find
+from lspe.data.benchmarks.nci import source_file
 
 BATCH = 128
 

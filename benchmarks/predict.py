@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 
 from lspe.data import Features
-from lspe.data.download import find
-from lspe.data.nci import source_file
+from lspe.data.benchmarks.download import find
+from lspe.data.benchmarks.nci import source_file
 from lspe.predict import Predictor
 from lspe.predict.member import Member
 from lspe.presets import build_network

@@ -28,7 +28,7 @@ import lspe
 from lspe import LSPEClassifier, LSPERegressor
 from lspe.config import ConfigError
 from lspe.data import DataError
-from lspe.data.nci import source_file
+from lspe.data.benchmarks.nci import source_file
 from lspe.errors import UserError
 
 SMALL: dict[str, Any] = {"epochs": 2, "layers": 1, "hidden_dim": 8, "k": 4, "batch_size": 16}

@@ -16,7 +16,7 @@ from torch_geometric.transforms import AddRandomWalkPE
 
 import lspe
 from lspe.data import DataError, Features
-from lspe.data.zinc import FEATURES as ZINC
+from lspe.data.benchmarks.zinc import FEATURES as ZINC
 from lspe.errors import UserError
 from lspe.predict import Predictor
 from lspe.predict.member import _MOST_GRAPHS, _MOST_PAIRS, Member, _batches

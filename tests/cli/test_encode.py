@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lspe.cli.encode import encode
 from lspe.data.encoding_files import write_encodings
 from lspe.data.errors import DataError
-from lspe.data.graph_files import read_graph_file
+from lspe.data.graphs.files import read_graph_file
 from lspe.encodings import laplacian_encoding, random_walk_encoding
 from lspe.errors import UserError
 from lspe.plots.sketch import sketch_smiles

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lspe.data.arrays import ArrayWriter, open_arrays
 from lspe.data.errors import CorruptFileError, DataError
+from lspe.data.packed.container import ArrayWriter, open_arrays
 
 PIECES = {
     "small": [np.arange(5, dtype=np.uint8), np.arange(3, dtype=np.uint8)],

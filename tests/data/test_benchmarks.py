@@ -14,10 +14,10 @@ import torch
 from scipy.spatial.distance import cdist
 
 from lspe.data import DataError, GraphData, available, load
-from lspe.data.cifar10 import nearest_by_place
-from lspe.data.csl import SKIPS
-from lspe.data.inventory import verify
-from lspe.data.zinc import VOCABULARY, from_table
+from lspe.data.benchmarks.cifar10 import nearest_by_place
+from lspe.data.benchmarks.csl import SKIPS
+from lspe.data.benchmarks.inventory import verify
+from lspe.data.benchmarks.zinc import VOCABULARY, from_table
 from tests.data.conftest import Benchmarks
 
 
@@ -138,7 +138,7 @@ def test_ncis_target_is_rdkits(built_in: Benchmarks) -> None:
     from rdkit import Chem
     from rdkit.Chem import Descriptors
 
-    from lspe.data.nci import penalised_log_p, read_molecules, source_file
+    from lspe.data.benchmarks.nci import penalised_log_p, read_molecules, source_file
 
     mols = read_molecules(source_file())
     nci = built_in["nci"]
@@ -220,8 +220,8 @@ def test_a_second_start_converts_nothing(shared_data: Path, monkeypatch: pytest.
     def never(*_: object) -> None:
         raise AssertionError("converted again")
 
-    monkeypatch.setattr("lspe.data.zinc.from_arrays", never)
-    monkeypatch.setattr("lspe.data.encoded._compute", never)
+    monkeypatch.setattr("lspe.data.benchmarks.zinc.from_arrays", never)
+    monkeypatch.setattr("lspe.data.packed.cached_encodings._compute", never)
     again = load("zinc", shared_data, encoding="rwpe", k=8)
     assert again.graphs.path == first.graphs.path
     assert torch.equal(again.graphs.batch([5]).random_walk_pe, first.graphs.batch([5]).random_walk_pe)

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lspe.data import DataError, GraphData, read_table
-from lspe.data.smiles import parse
-from lspe.data.targets import to_number
+from lspe.data.molecules.smiles import parse
+from lspe.data.table.targets import to_number
 
 SOUND = [
     *(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lspe.data import DataError, load
-from lspe.data.download import Source, find, obtain
+from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.locations import cache_root, data_root
 
 

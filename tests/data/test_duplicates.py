@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 from lspe.data import Features, iter_table_chunks, smiles_to_graphs
-from lspe.data.duplicates import find_duplicates, fingerprints
-from lspe.data.smiles import canonical
+from lspe.data.molecules.smiles import canonical
+from lspe.data.table.duplicates import find_duplicates, fingerprints
 
 OGB = Features("ogb")
 MOLECULES = [

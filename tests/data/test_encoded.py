@@ -45,7 +45,7 @@ def test_laplacian_encodings_are_those_of_each_graph(packed: PackedGraphs) -> No
 
 def test_small_portions_give_the_same(packed: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:
     in_memory = PackedGraphs(packed.node_ptr, packed.edge_ptr, packed.source, packed.target)
-    monkeypatch.setattr("lspe.data.encoded._NODES_AT_ONCE", 7)
+    monkeypatch.setattr("lspe.data.packed.cached_encodings._NODES_AT_ONCE", 7)
     portions = in_memory.with_encoding("rwpe", 6).node["random_walk_pe"]
     np.testing.assert_array_equal(portions, packed.with_encoding("rwpe", 6).node["random_walk_pe"])
 
@@ -56,7 +56,7 @@ def test_an_encoding_is_computed_once_and_read_again(packed: PackedGraphs, monke
     def never(*_: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("lspe.data.encoded._compute", never)
+    monkeypatch.setattr("lspe.data.packed.cached_encodings._compute", never)
     assert torch.equal(packed.select([0, 1]).with_encoding("rwpe", 6).batch().random_walk_pe, first[:3])
     with pytest.raises(AssertionError, match="computed again"):
         packed.with_encoding("rwpe", 7)

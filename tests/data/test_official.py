@@ -17,7 +17,8 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
-from lspe.data import DataError, GraphData, cifar10, imdb, load, ogb, zinc
+from lspe.data import DataError, GraphData, load
+from lspe.data.benchmarks import cifar10, imdb, ogb, zinc
 
 Molecule = dict[str, Any]
 

@@ -10,8 +10,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from lspe.data import DataError, PackedGraphs, PackedWriter
-from lspe.data.flat import both_directions
-from lspe.data.packing import concatenate
+from lspe.data.packed.pointers import both_directions
+from lspe.data.packed.writer import concatenate
 
 
 def random_set(seed: int, graphs: int, *, features: bool = True) -> PackedGraphs:

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.datasets import FakeDataset
 
 from lspe.data import DataError, from_pyg
-from lspe.data.pyg import pack, read_folder
+from lspe.data.graphs.pyg import pack, read_folder
 
 
 def ring(n: int, **attributes: torch.Tensor) -> Data:

@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 from lspe.data import Features, smiles_to_data
+from lspe.data.benchmarks.zinc import FEATURES as ZINC
 from lspe.data.errors import MoleculeError
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
-from lspe.data.molecules import smiles_to_graphs, to_packed
-from lspe.data.smiles import atom_types, from_kekule_smiles, kekule_arrays, kekule_form, ogb_arrays, parse, read_smiles
-from lspe.data.zinc import FEATURES as ZINC
+from lspe.data.molecules.conversion import smiles_to_graphs, to_packed
+from lspe.data.molecules.smiles import (
+    atom_types,
+    from_kekule_smiles,
+    kekule_arrays,
+    kekule_form,
+    ogb_arrays,
+    parse,
+    read_smiles,
+)
 
 OGB = Features("ogb")
 MOLECULES = [

@@ -11,7 +11,7 @@ from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from lspe.data import Features, GraphData
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
-from lspe.data.pyg import pack
+from lspe.data.graphs.pyg import pack
 from lspe.presets import list_presets
 from lspe.training import Experiment, fit, override, read_experiment
 

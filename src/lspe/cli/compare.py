@@ -46,8 +46,8 @@ def compare(
 
 def _read(text: str) -> Any:
     """The networkx graph of a graph file, or the SMILES itself if it is one."""
-    from lspe.data.graph_files import is_graph_file, read_graph_file
-    from lspe.data.smiles import parse
+    from lspe.data.graphs.files import is_graph_file, read_graph_file
+    from lspe.data.molecules.smiles import parse
 
     if is_graph_file(text) or Path(text).is_file():
         return read_graph_file(text)

@@ -23,7 +23,7 @@ def list_(root: Root = None, as_json: AsJson = False) -> None:
 
     Example: lspe data list
     """
-    from lspe.data.inventory import inventory
+    from lspe.data.benchmarks.inventory import inventory
 
     entries = inventory(root)
     if as_json:
@@ -117,7 +117,7 @@ def verify(
 
     Example: lspe data verify
     """
-    from lspe.data.inventory import verify as check
+    from lspe.data.benchmarks.inventory import verify as check
 
     problems = check(names or ())
     for path, problem in problems.items():

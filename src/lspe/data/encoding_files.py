@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lspe.data.columns import find_smiles_column
-from lspe.data.encoded import ATTRIBUTE
 from lspe.data.errors import DataError
 from lspe.data.features import Features
-from lspe.data.graph_files import is_graph_file, read_graph_file
-from lspe.data.molecules import smiles_to_graphs
-from lspe.data.packed import EncodingKind
+from lspe.data.graphs.files import is_graph_file, read_graph_file
+from lspe.data.molecules.conversion import smiles_to_graphs
+from lspe.data.packed.cached_encodings import ATTRIBUTE
+from lspe.data.packed.sets import EncodingKind
 from lspe.data.progress import progress_bar
-from lspe.data.reading import iter_table_chunks
+from lspe.data.table.columns import find_smiles_column
+from lspe.data.table.reading import iter_table_chunks
 from lspe.files import check_folder_of, complete_or_nothing
 
 _ROWS = 20_000

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lspe.data.arrays import open_arrays
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.features import Features
-from lspe.data.flat import Index
 from lspe.data.locations import build_once
-from lspe.data.packed import EncodingKind, PackedGraphs
-from lspe.data.packing import PackedWriter
+from lspe.data.packed.container import open_arrays
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.sets import EncodingKind, PackedGraphs
+from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
 
 Task = Literal["regression", "binary", "multiclass"]

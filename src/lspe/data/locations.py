@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from lspe.data.arrays import digest_of, digest_of_file
 from lspe.data.errors import CorruptFileError, DataError
+from lspe.data.packed.container import digest_of, digest_of_file
 
 Result = TypeVar("Result")
 _CONVERSION_VERSION = "1"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lspe.data.errors import DataError
-from lspe.data.flat import Index
+from lspe.data.packed.pointers import Index
 
 Splits = dict[str, Index]
 Fractions = tuple[float, float, float]

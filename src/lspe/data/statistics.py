@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from lspe.data.arrays import Array
 from lspe.data.graphdata import GraphData
+from lspe.data.packed.container import Array
 
 _OKABE_ITO = ("#56B4E9", "#D55E00", "#0072B2", "#009E73", "#F0E442", "#E69F00", "#CC79A7", "#000000")
 

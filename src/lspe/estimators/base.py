@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lspe.data.smiles import Fragments
+from lspe.data.molecules.smiles import Fragments
 from lspe.errors import UserError
 from lspe.estimators.inputs import Targets, column_of, refuse_unread, to_data
 from lspe.predict import Predictor, load

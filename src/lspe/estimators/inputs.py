@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data import DataError, Features, GraphData, PackedGraphs, smiles_to_graphs
-from lspe.data.pyg import pack
-from lspe.data.smiles import Fragments
+from lspe.data.graphs.pyg import pack
+from lspe.data.molecules.smiles import Fragments
 from lspe.predict.molecules import as_texts
 from lspe.presets.schema import TaskKind
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from lspe.data.smiles import parse
+from lspe.data.molecules.smiles import parse
 from lspe.encodings import kinds_by_column, laplacian_encoding, random_walk_encoding
 from lspe.errors import UserError
 from lspe.explore.schema import (

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.data.smiles import parse
+from lspe.data.molecules.smiles import parse
 from lspe.errors import UserError
 from lspe.explore.answers import drawing, read_molecule
 from lspe.explore.schema import Positions, Prediction, RunAbout, Value

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.data.smiles import parse
+from lspe.data.molecules.smiles import parse
 
 Mol = Any
 Places = NDArray[np.float64]

@@ -14,10 +14,10 @@ import torch
 from torch_geometric.data import Data
 
 from lspe.data import DataError, Features, PackedGraphs
-from lspe.data.flat import Index
-from lspe.data.molecules import map_in_processes, processes_for, to_packed
-from lspe.data.pyg import pack
-from lspe.data.smiles import Fragments, Readings, arrays_for, read_smiles
+from lspe.data.graphs.pyg import pack
+from lspe.data.molecules.conversion import map_in_processes, processes_for, to_packed
+from lspe.data.molecules.smiles import Fragments, Readings, arrays_for, read_smiles
+from lspe.data.packed.pointers import Index
 
 AT_ONCE = 500
 """Molecules that go through the networks together."""

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from lspe.data.smiles import Fragments
+from lspe.data.molecules.smiles import Fragments
 from lspe.errors import UserError
 from lspe.predict.member import Encoded, Member, Vectors
 from lspe.predict.molecules import Molecules, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces

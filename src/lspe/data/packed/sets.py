@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from lspe.data.arrays import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.errors import DataError
-from lspe.data.flat import Index, check_columns, pointers, rows_of
+from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
+from lspe.data.packed.pointers import Index, check_columns, pointers, rows_of
 
 Level = Literal["node", "edge", "graph"]
 EncodingKind = Literal["rwpe", "lappe"]
@@ -137,7 +137,7 @@ class PackedGraphs:
 
     def save(self, path: str | os.PathLike[str], meta: Mapping[str, Any] | None = None) -> PackedGraphs:
         """Write the set to `path` and give it back as mapped from there."""
-        from lspe.data.packing import PackedWriter
+        from lspe.data.packed.writer import PackedWriter
 
         with PackedWriter(path) as writer:
             writer.append(self)
@@ -217,7 +217,7 @@ class PackedGraphs:
 
         Computed once for the whole set and kept beside its file; a set in memory keeps it in memory.
         """
-        from lspe.data.encoded import encoding_column
+        from lspe.data.packed.cached_encodings import encoding_column
 
         name, column = encoding_column(self, kind, k)
         return replace(self, node={**self.node, name: column}, encodings=(*self.encodings, (kind, k)))

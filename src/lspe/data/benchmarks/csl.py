@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lspe.data.arrays import Array, open_npz
-from lspe.data.download import find
+from lspe.data.benchmarks.download import find
 from lspe.data.features import Features
-from lspe.data.flat import both_directions
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, packed_path
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.container import Array, open_npz
+from lspe.data.packed.pointers import both_directions
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, k_folds
 
 NODES = 41

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lspe.data.errors import DataError
-from lspe.data.targets import is_missing, to_number
+from lspe.data.table.targets import is_missing, to_number
 
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smile", "structure", "molecule", "mol")
 _NEVER_TARGETS = frozenset(

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lspe.data.arrays import Array
-from lspe.data.download import Source, obtain
+from lspe.data.benchmarks.download import Source, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, packed_path
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.container import Array
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, hold_out, k_folds
 
 _URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array, open_npz
-from lspe.data.download import Source, find, obtain
+from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
-from lspe.data.flat import both_directions
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, packed_path
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.container import Array, open_npz
+from lspe.data.packed.pointers import both_directions
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import NAMES, in_order
 
 VOCABULARY = (
@@ -90,7 +90,7 @@ def from_table(path: Path, source: Path) -> None:
     """Convert ZINC-full given as a table of Kekulé SMILES, which already say every bond's order."""
     import pandas as pd
 
-    from lspe.data.molecules import map_in_processes, processes_for, to_packed
+    from lspe.data.molecules.conversion import map_in_processes, processes_for, to_packed
 
     table = pd.read_csv(source, usecols=["split", "kekule_smiles", "y"], dtype={"y": np.float32})
     y = table["y"].to_numpy().reshape(-1, 1)
@@ -110,7 +110,7 @@ def from_table(path: Path, source: Path) -> None:
 
 
 def _kekule_arrays(smiles: list[str]) -> Any:
-    from lspe.data.smiles import from_kekule_smiles, kekule_arrays
+    from lspe.data.molecules.smiles import from_kekule_smiles, kekule_arrays
 
     return kekule_arrays(map(from_kekule_smiles, smiles), FEATURES)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lspe.data.flat import Index
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.sets import PackedGraphs
 
 _ROUNDS = 3
 _ATOM_FEATURES = (0, 2, 3, 4, 5, 7, 8)  # OGB's without chirality, which depends on the order of the neighbours

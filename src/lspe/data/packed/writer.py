@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array, ArrayWriter
 from lspe.data.errors import DataError
-from lspe.data.flat import pointers
-from lspe.data.packed import LEVELS, PackedGraphs
+from lspe.data.packed.container import Array, ArrayWriter
+from lspe.data.packed.pointers import pointers
+from lspe.data.packed.sets import LEVELS, PackedGraphs
 
 
 class PackedWriter:

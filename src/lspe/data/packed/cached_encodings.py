@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lspe.data.arrays import Array, ArrayWriter, open_arrays
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.locations import build_once, cache_root, is_writable
-from lspe.data.packed import EncodingKind, PackedGraphs
+from lspe.data.packed.container import Array, ArrayWriter, open_arrays
+from lspe.data.packed.sets import EncodingKind, PackedGraphs
 
 ATTRIBUTE = {"rwpe": "random_walk_pe", "lappe": "laplacian_eigenvector_pe"}
 _CACHE_VERSION = 1

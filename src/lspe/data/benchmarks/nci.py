@@ -39,8 +39,8 @@ def build(path: Path) -> None:
     """Compute the set."""
     from rdkit import __version__
 
-    from lspe.data.molecules import to_packed
-    from lspe.data.smiles import atom_types, kekule_arrays, kekule_form
+    from lspe.data.molecules.conversion import to_packed
+    from lspe.data.molecules.smiles import atom_types, kekule_arrays, kekule_form
 
     mols = read_molecules(source_file())
     splits = random_split(len(mols), seed=0)
@@ -70,7 +70,7 @@ def read_molecules(path: Path) -> list[Any]:
     """The molecules of a SMILES file that are kept."""
     from rdkit import Chem
 
-    from lspe.data.smiles import parse
+    from lspe.data.molecules.smiles import parse
 
     kept: dict[str, Any] = {}
     for line in path.read_text().splitlines():

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lspe.data.arrays import open_arrays
-from lspe.data.benchmarks import available
-from lspe.data.download import find
+from lspe.data.benchmarks.catalogue import available
+from lspe.data.benchmarks.download import find
 from lspe.data.errors import CorruptFileError
 from lspe.data.locations import Root, packed_folder
+from lspe.data.packed.container import open_arrays
 
 
 @dataclass(frozen=True)

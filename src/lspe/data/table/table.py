@@ -16,21 +16,21 @@ from typing import Literal
 
 import numpy as np
 
-from lspe.data.arrays import Array, open_arrays
-from lspe.data.columns import check_column, find_smiles_column, find_target_columns
-from lspe.data.duplicates import find_duplicates, fingerprints
 from lspe.data.errors import DataError
 from lspe.data.features import Features
-from lspe.data.flat import Index
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import packed_path
-from lspe.data.molecules import iter_readings, to_packed
-from lspe.data.packing import PackedWriter
-from lspe.data.reading import iter_table_chunks
+from lspe.data.molecules.conversion import iter_readings, to_packed
+from lspe.data.molecules.smiles import Fragments, canonical, read_smiles
+from lspe.data.packed.container import Array, open_arrays
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Finding, Report, first_few
-from lspe.data.smiles import Fragments, canonical, read_smiles
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
-from lspe.data.targets import LARGEST, Targets, Task, check_something_to_learn, read_targets, to_number
+from lspe.data.table.columns import check_column, find_smiles_column, find_target_columns
+from lspe.data.table.duplicates import find_duplicates, fingerprints
+from lspe.data.table.reading import iter_table_chunks
+from lspe.data.table.targets import LARGEST, Targets, Task, check_something_to_learn, read_targets, to_number
 
 OnInvalid = Literal["error", "skip", "nan"]
 

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
-from lspe.data.arrays import Array
 from lspe.data.features import Features
-from lspe.data.flat import Index, both_directions
-from lspe.data.packed import PackedGraphs
-from lspe.data.packing import concatenate
+from lspe.data.molecules.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
+from lspe.data.packed.container import Array
+from lspe.data.packed.pointers import Index, both_directions
+from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
-from lspe.data.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from lspe.data.arrays import Array
 from lspe.data.errors import DataError
+from lspe.data.packed.container import Array
 
 Task = Literal["regression", "binary", "multiclass"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lspe.data.arrays import Array
 from lspe.data.errors import DataError
+from lspe.data.packed.container import Array
 
 Index = NDArray[np.int64]
 

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import Array, open_npz
-from lspe.data.download import Source, find, obtain
+from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
-from lspe.data.flat import pointers
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.locations import Root, cache_root, packed_path
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.container import Array, open_npz
+from lspe.data.packed.pointers import pointers
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import by_code, in_order
 
 NEIGHBOURS = 8

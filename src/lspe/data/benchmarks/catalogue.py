@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from lspe.data.download import find
+from lspe.data.benchmarks.download import find
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
 from lspe.data.locations import Root, data_root
-from lspe.data.packed import EncodingKind
+from lspe.data.packed.sets import EncodingKind
 
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)
 
@@ -30,7 +30,7 @@ class Benchmark:
     def open(self, root: Root = None) -> GraphData:
         """Map the set, converting (and downloading) it first where it has to be."""
         module, _, function = self.opened_by.partition(":")
-        opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.{module}"), function)
+        opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.benchmarks.{module}"), function)
         try:
             return opener(root)
         except _DAMAGED as error:

@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from lspe.data.arrays import Array
 from lspe.data.errors import DataError
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, Features
 from lspe.data.graphdata import GraphData, Task
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.container import Array
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Fractions, Splits, random_split
 
 
