@@ -22,10 +22,10 @@ import torch
 from lspe.data import Features
 from lspe.data.benchmarks.download import find
 from lspe.data.benchmarks.nci import source_file
+from lspe.experiment import build_network, read_experiment
 from lspe.predict import Predictor
 from lspe.predict.member import Member
-from lspe.presets import build_network
-from lspe.training import Interface, read_experiment
+from lspe.training import Interface
 
 
 def main() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 import torch
 
 from lspe.data import Features
+from lspe.experiment import Task, build_network
+from lspe.experiment.overriding import override
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import Experiment
 from lspe.predict.member import Member
-from lspe.presets import Task, build_network
-from lspe.training.experiment import Experiment, override, read_experiment
+from lspe.training.objective import TargetScaling
 from lspe.training.run import Interface
-from lspe.training.tasks import TargetScaling
 
 OGB = Features("ogb")
 SMILES = [

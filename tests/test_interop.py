@@ -4,7 +4,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from lspe.data import Features, smiles_to_graphs
-from lspe.presets import build_network
+from lspe.experiment import build_network
 
 SMILES = ["CCO", "c1ccccc1O", "[Na+].[Cl-]", "C", "CC(=O)Nc1ccc(O)cc1", "C1CCC2CCCCC2C1", "N#N"]
 

@@ -21,7 +21,7 @@ from lspe.errors import UserError
 from lspe.predict import Predictor
 from lspe.predict.member import _MOST_GRAPHS, _MOST_PAIRS, Member, _batches
 from lspe.predict.molecules import AT_ONCE
-from lspe.training.tasks import TargetScaling
+from lspe.training.objective import TargetScaling
 from tests.members import SMILES, member, save
 
 NCI_LIKE = Features("categorical", atom_types=5, bond_types=5, atom_vocabulary=("C", "O", "N", "C H1"), unknown=True)

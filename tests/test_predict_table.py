@@ -160,7 +160,7 @@ def test_the_column_of_training_is_found_again(tmp_path: Path) -> None:
 
 
 def _table_source(column: str):
-    from lspe.training.experiment import TableSource
+    from lspe.experiment.table_source import TableSource
 
     return TableSource(path="table.csv", smiles=column)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from lspe.cli.main import app
 from lspe.config import ConfigError
 from lspe.data import DataError
-from lspe.presets import list_presets, load_preset
+from lspe.experiment import list_presets, load_preset
 from lspe.reproduce import TABLES, Row, collect, reproduce, rows_of, runner
 from lspe.reproduce.results import HEADER, Result, as_text, baselines_as_text
 from lspe.training import open_runs

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lspe.config import ConfigError
-from lspe.presets import build_network, list_presets, load_preset
+from lspe.experiment import build_network, list_presets, load_preset
 
 PAPER_PARAMETERS = {
     "zinc/gatedgcn": 504309,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lspe.data import GraphData
-from lspe.training import Experiment
+from lspe.experiment import Experiment
 from tests.training import small
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lspe.data import GraphData
-from lspe.training import Experiment, TableSource, override, read_experiment, with_table
-from lspe.training.experiment import load_data
+from lspe.experiment import Experiment, TableSource, override, read_experiment, with_table
+from lspe.experiment.data import load_data
 
 SMILES = [
     chain + tail

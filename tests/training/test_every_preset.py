@@ -12,8 +12,8 @@ from torch_geometric.utils import erdos_renyi_graph, to_undirected
 from lspe.data import Features, GraphData
 from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
 from lspe.data.graphs.pyg import pack
-from lspe.presets import list_presets
-from lspe.training import Experiment, fit, override, read_experiment
+from lspe.experiment import Experiment, list_presets, override, read_experiment
+from lspe.training import fit
 
 GRAPHS = 12
 

@@ -9,9 +9,17 @@ import yaml
 
 from lspe.config import ConfigError
 from lspe.data import Features, GraphData, load
-from lspe.presets import list_presets
-from lspe.training import Experiment, TableSource, override, read_experiment, with_epochs, with_protocol, with_table
-from lspe.training.experiment import fit_to_data, load_data, mean_log_degree
+from lspe.experiment import (
+    Experiment,
+    TableSource,
+    list_presets,
+    override,
+    read_experiment,
+    with_epochs,
+    with_protocol,
+    with_table,
+)
+from lspe.experiment.data import fit_to_data, load_data, mean_log_degree
 
 ZINC = "zinc/gatedgcn-lspe"
 

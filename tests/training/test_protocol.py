@@ -5,8 +5,8 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from lspe.experiment.protocol import FastProtocol
 from lspe.training.average import MovingAverage
-from lspe.training.protocol import FastProtocol
 
 
 def test_warm_up_is_a_line_and_the_rest_torchs_cosine() -> None:

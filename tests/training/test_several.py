@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from lspe.data import GraphData
-from lspe.training import Experiment, Run, RunError, open_runs, train
+from lspe.experiment import Experiment
+from lspe.training import Run, RunError, open_runs, train
 from lspe.training.progress import Progress
-from lspe.training.several import evaluate_runs, parts_of
+from lspe.training.seeds_and_folds import evaluate_runs, parts_of
 from tests.training import small
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]

@@ -9,7 +9,7 @@ from ogb.graphproppred import Evaluator
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from torch.nn import functional as F
 
-from lspe.presets import Task
+from lspe.experiment import Task
 from lspe.training import Objective, TargetScaling
 
 REGRESSION = Task(kind="regression", outputs=2, metric="mae")

@@ -31,8 +31,8 @@ def evaluate(
 
     Example: lspe evaluate runs/zinc-gatedgcn-lspe-seed41 --split val
     """
-    from lspe.training.several import evaluate_runs
-    from lspe.training.tasks import format_score
+    from lspe.experiment.task import format_score
+    from lspe.training.seeds_and_folds import evaluate_runs
 
     results = evaluate_runs(run, split.value, weights.value, root=root)
     if as_json:

@@ -13,7 +13,7 @@ def presets(
 
     Example: lspe presets --json
     """
-    from lspe.presets import describe, list_presets, load_preset
+    from lspe.experiment import describe, list_presets, load_preset
 
     rows = [describe(load_preset(name)) for name in list_presets()]
     if as_json:

@@ -9,7 +9,7 @@ import typer
 from lspe.errors import UserError
 
 if TYPE_CHECKING:
-    from lspe.training.experiment import Experiment
+    from lspe.experiment.value import Experiment
     from lspe.training.run import Run
 
 DEFAULT = "nci/gatedgcn-lspe"
@@ -134,15 +134,10 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
-    from lspe.training.experiment import (
-        TableSource,
-        load_data,
-        override,
-        read_experiment,
-        with_epochs,
-        with_protocol,
-        with_table,
-    )
+    from lspe.experiment.data import load_data
+    from lspe.experiment.overriding import override, with_epochs, with_protocol, with_table
+    from lspe.experiment.reading import read_experiment
+    from lspe.experiment.table_source import TableSource
 
     experiment = read_experiment(source or (DEFAULT if data is None else DEFAULT_FOR_TABLES))
     if data is not None:

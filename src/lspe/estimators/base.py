@@ -15,19 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from lspe.data.molecules.smiles import Fragments
 from lspe.errors import UserError
 from lspe.estimators.inputs import Targets, column_of, refuse_unread, to_data
+from lspe.experiment.data import feature_config
+from lspe.experiment.overriding import override, with_protocol, with_table
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import CONFIG, Experiment
 from lspe.predict import Predictor, load
 from lspe.predict.member import Member
-from lspe.training.experiment import (
-    CONFIG,
-    Experiment,
-    feature_config,
-    override,
-    read_experiment,
-    with_protocol,
-    with_table,
-)
-from lspe.training.in_memory import fit_in_memory
 from lspe.training.run import write_json, write_text
+from lspe.training.without_folder import fit_in_memory
 
 FORMAT = 1
 _FILE = "estimator.json"

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from lspe.data import DataError, Features, GraphData, PackedGraphs, smiles_to_graphs
 from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.smiles import Fragments
+from lspe.experiment.task import TaskKind
 from lspe.predict.molecules import as_texts
-from lspe.presets.schema import TaskKind
 
 
 @dataclass(frozen=True)

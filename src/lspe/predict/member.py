@@ -14,13 +14,13 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
+from lspe.experiment.value import CONFIG, Experiment
 from lspe.nn import Network
 from lspe.nn.readout import readout
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
-from lspe.training.experiment import CONFIG, Experiment
+from lspe.training.objective import Objective
 from lspe.training.run import Interface, Run, Which, write_json, write_text
-from lspe.training.tasks import Objective
 
 _MOST_GRAPHS = 128
 _MOST_PAIRS = 2**22

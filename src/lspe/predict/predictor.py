@@ -18,7 +18,7 @@ from lspe.errors import UserError
 from lspe.predict.member import Encoded, Member, Vectors
 from lspe.predict.molecules import Molecules, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
 from lspe.training.run import Which
-from lspe.training.several import open_runs
+from lspe.training.seeds_and_folds import open_runs
 
 if TYPE_CHECKING:
     from lspe.predict.tables import TableSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lspe.config import ConfigError, unknown_name
-from lspe.presets import list_presets
+from lspe.experiment import list_presets
 
 K_STUDY = (4, 8, 12, 16, 20, 24)
 

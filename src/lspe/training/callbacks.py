@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 
+from lspe.experiment.task import goodness
 from lspe.training import checkpoint
 from lspe.training.distributed import is_first
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
-from lspe.training.protocol import reason_to_stop
 from lspe.training.run import append_row, write_table
-from lspe.training.tasks import goodness
+from lspe.training.stopping import reason_to_stop
 
 LAST = "last.ckpt"
 BEST = "best.ckpt"

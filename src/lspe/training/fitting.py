@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from lspe.data import GraphData
+from lspe.experiment import build_network
+from lspe.experiment.data import fit_to_data
+from lspe.experiment.value import CONFIG, Experiment
 from lspe.nn import Network
-from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
-from lspe.training.experiment import CONFIG, Experiment, fit_to_data
 from lspe.training.module import TrainingError, TrainingModule
+from lspe.training.objective import Objective, TargetScaling
 from lspe.training.progress import Progress
-from lspe.training.protocol import reason_to_stop
 from lspe.training.run import Interface, Run, RunError, write_json, write_text
+from lspe.training.stopping import reason_to_stop
 from lspe.training.summary import make_summary
-from lspe.training.tasks import Objective, TargetScaling
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback

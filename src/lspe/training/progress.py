@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Any
 
+from lspe.experiment.task import format_score
 from lspe.training.module import EpochResult
-from lspe.training.tasks import format_score
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -26,14 +26,15 @@ from typing import Any, Literal
 
 from lspe.data import Features, GraphData, PackedGraphs
 from lspe.errors import UserError
+from lspe.experiment import build_network
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import complete_or_nothing
 from lspe.nn import Network
-from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.environment import versions
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size
-from lspe.training.experiment import CONFIG, Experiment, read_experiment
-from lspe.training.tasks import Objective, TargetScaling
+from lspe.training.objective import Objective, TargetScaling
 
 FORMAT = 1
 Which = Literal["reported", "last", "best"]

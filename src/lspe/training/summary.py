@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from lspe.data import GraphData, PackedGraphs
+from lspe.experiment.protocol import Report
+from lspe.experiment.task import SCORES, format_score
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
 from lspe.training.module import TrainingModule
-from lspe.training.protocol import Report
+from lspe.training.objective import Objective
 from lspe.training.run import Run
-from lspe.training.tasks import SCORES, Objective, format_score
 
 SPLITS = ("train", "val", "test")
 

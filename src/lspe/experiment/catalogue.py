@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
-from lspe.config import ConfigError, unknown_name, validate
-from lspe.nn.config import build
+from lspe.config import ConfigError, read_yaml, unknown_name, validate
+from lspe.experiment.network import build
+from lspe.experiment.preset import Preset
 from lspe.nn.network import Network
-from lspe.presets.schema import Preset
 
-_FOLDER = Path(str(files("lspe.presets")))
+_FOLDER = Path(str(files("lspe.experiment"))) / "presets"
 
 
 def list_presets() -> list[str]:
@@ -24,23 +23,12 @@ def load_preset(name: str) -> Preset:
     """The preset of that name (``zinc/gatedgcn-lspe``), or one's own from a YAML file of that path."""
     own = Path(name)
     if own.suffix in (".yaml", ".yml"):
-        if not own.is_file():
-            raise ConfigError(f"{name}: there is no such file")
-        return _read(own, own.stem)
+        return validate(Preset, {"name": own.stem, **read_yaml(own)}, name)
     known = list_presets()
     if name not in known:
         raise ConfigError(unknown_name("preset", name, known))
-    return _read(_FOLDER / f"{name}.yaml", name)
-
-
-def _read(path: Path, name: str) -> Preset:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path.name}: not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path.name}: expected keys and values, got {type(values).__name__}")
-    return validate(Preset, {"name": name, **values}, path.name)
+    path = _FOLDER / f"{name}.yaml"
+    return validate(Preset, {"name": name, **read_yaml(path)}, path.name)
 
 
 def build_network(preset: Preset | str) -> Network:

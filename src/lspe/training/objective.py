@@ -18,32 +18,7 @@ from torchmetrics.functional.classification import (
 )
 from torchmetrics.utilities import dim_zero_cat
 
-from lspe.presets.schema import Metric as MetricName
-from lspe.presets.schema import Task, TaskKind
-
-SCORES: dict[TaskKind, tuple[MetricName, ...]] = {
-    "regression": ("mae", "rmse", "r2"),
-    "binary": ("roc_auc", "ap"),
-    "multiclass": ("accuracy",),
-}
-"""The scores of each kind of task; all are always computed, one of them counts."""
-
-LOWER_IS_BETTER = frozenset({"mae", "rmse", "loss"})
-
-
-def goodness(metric: str, value: float) -> float:
-    """``value`` with the sign that makes greater better."""
-    return -value if metric in LOWER_IS_BETTER else value
-
-
-def format_score(metric: str, value: float | Mapping[str, float] | None) -> str:
-    """A score, or mean ± standard deviation, with as many digits as make sense for it; – if it is not defined."""
-    if value is None or value != value:
-        return "–"
-    digits = 2 if metric == "accuracy" else 4
-    if isinstance(value, Mapping):
-        return f"{value['mean']:.{digits}f} ± {value['sd']:.{digits}f}"
-    return f"{value:.{digits}f}"
+from lspe.experiment.task import Task
 
 
 @dataclass(frozen=True)

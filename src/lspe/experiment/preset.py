@@ -1,23 +1,9 @@
-"""What a preset says."""
-
-from typing import Annotated, Literal
-
-from pydantic import Field
+"""A named, complete experiment, and the row of the paper's tables it repeats."""
 
 from lspe.config import Strict
-from lspe.nn.config import Features, ModelConfig
-from lspe.training.protocol import Training
-
-TaskKind = Literal["regression", "binary", "multiclass"]
-Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy"]
-
-
-class Task(Strict):
-    """What is predicted: ``outputs`` numbers, independent yes/no labels, or one of as many classes."""
-
-    kind: TaskKind
-    outputs: Annotated[int, Field(ge=1)]
-    metric: Metric
+from lspe.experiment.network import Features, ModelConfig
+from lspe.experiment.protocol import Training
+from lspe.experiment.task import Metric, Task
 
 
 class PaperRow(Strict):

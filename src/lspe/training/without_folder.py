@@ -8,13 +8,14 @@ import torch
 from lightning.pytorch import Callback
 
 from lspe.data import GraphData
+from lspe.experiment import build_network
+from lspe.experiment.data import fit_to_data
+from lspe.experiment.value import Experiment
 from lspe.nn import Network
-from lspe.presets import build_network
-from lspe.training.experiment import Experiment, fit_to_data
 from lspe.training.fitting import run_epochs, scaling_for
 from lspe.training.module import TrainingError, TrainingModule
+from lspe.training.objective import Objective
 from lspe.training.run import Interface
-from lspe.training.tasks import Objective
 
 
 class _EpochCounter(Callback):

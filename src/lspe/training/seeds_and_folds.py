@@ -11,8 +11,9 @@ import numpy as np
 from lspe.data import GraphData
 from lspe.data.locations import Root
 from lspe.errors import UserError
+from lspe.experiment.data import load_data
+from lspe.experiment.value import CONFIG, Experiment
 from lspe.training.distributed import is_first
-from lspe.training.experiment import CONFIG, Experiment, load_data
 from lspe.training.fitting import Interrupted, fit
 from lspe.training.run import Run, RunError, Which, write_json, write_text
 from lspe.training.summary import SPLITS

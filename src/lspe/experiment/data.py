@@ -1,0 +1,81 @@
+"""The data of an experiment, and what these decide of it."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from lspe.config import ConfigError
+from lspe.data import BatchLoader, Features, GraphData, PackedGraphs, load
+from lspe.data.locations import Root
+from lspe.experiment.network import Features as FeatureConfig
+from lspe.experiment.task import SCORES, Task
+from lspe.experiment.value import OWN, Experiment
+
+
+def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
+    """The data of an experiment, with the encoding its network takes; folds are not chosen yet."""
+    if experiment.table is not None:
+        data = experiment.table.load(processes)
+    elif experiment.dataset == OWN:
+        raise ConfigError(f"{experiment.name} is for one's own data: name the table with --data table.csv")
+    else:
+        data = load(experiment.dataset, root)
+    model = experiment.model
+    return data if model.encoding == "none" else data.with_encoding(model.encoding, model.k)
+
+
+def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
+    """Fill in what the data decide: the task of one's own data, feature tables that were made from them, PNA's δ."""
+    experiment = _with(experiment, "features", _features(experiment, data.features))
+    if experiment.dataset == OWN:
+        scores = SCORES[data.task]
+        metric = experiment.task.metric if experiment.task.metric in scores else scores[0]
+        experiment = _with(experiment, "task", Task(kind=data.task, outputs=data.num_outputs, metric=metric))
+    if data.task != experiment.task.kind or data.num_outputs != experiment.task.outputs:
+        raise ConfigError(
+            f"{experiment.name} is for a {experiment.task.kind} task with {experiment.task.outputs} outputs, but "
+            f"{data.name} is a {data.task} task with {data.num_outputs}: set task.kind and task.outputs to these"
+        )
+    model = experiment.model
+    if model.name == "pna" and model.needs_delta:
+        delta = mean_log_degree(data.split("train"))
+        experiment = _with(experiment, "model", model.model_copy(update={"delta": delta}))
+    return experiment
+
+
+def mean_log_degree(graphs: PackedGraphs) -> float:
+    """PNA's δ: the mean of log(in-degree + 1) over all nodes of ``graphs``."""
+    total, nodes = 0.0, 0
+    for batch in BatchLoader(graphs, 4096):
+        degree = np.bincount(batch.edge_index[1].numpy(), minlength=int(batch.num_nodes))
+        total += float(np.log(degree + 1.0).sum())
+        nodes += len(degree)
+    return total / nodes
+
+
+def _features(experiment: Experiment, given: Features) -> Any:
+    """The feature tables the network needs for these data; a difference to the preset is an error."""
+    wanted, found = experiment.features, feature_config(given)
+    if wanted.kind == found.kind and (given.unknown or given.kind == "ogb"):
+        return wanted if given.kind == "ogb" else found
+    if wanted != found:
+        raise ConfigError(
+            f"{experiment.name} takes features {wanted.model_dump()}, but the data {experiment.dataset} have "
+            f"{found.model_dump()}: set features to these"
+        )
+    return wanted
+
+
+def feature_config(given: Features) -> Any:
+    """What stands on nodes and edges, as the network's configuration says it."""
+    values: dict[str, Any] = {"kind": given.kind}
+    if given.kind == "categorical":
+        values |= {"node_types": given.atom_types, "edge_types": given.bond_types}
+    elif given.kind == "continuous":
+        values |= {"node_features": given.node_dim, "edge_features": given.edge_dim}
+    return TypeAdapter(FeatureConfig).validate_python(values)
+
+
+def _with(experiment: Experiment, field: str, value: Any) -> Experiment:
+    return experiment.model_copy(update={field: value})
