@@ -9,7 +9,7 @@ import pytest
 
 from lspe.data import DataError, load
 from lspe.data.benchmarks.download import Source, find, obtain
-from lspe.data.locations import cache_root, data_root
+from lspe.locations import cache_root, data_root
 
 
 def archive() -> bytes:

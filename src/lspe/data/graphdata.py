@@ -11,7 +11,7 @@ import numpy as np
 
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.features import Features
-from lspe.data.locations import build_once
+from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import open_arrays
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import EncodingKind, PackedGraphs

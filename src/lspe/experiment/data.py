@@ -7,10 +7,10 @@ from pydantic import TypeAdapter
 
 from lspe.config import ConfigError
 from lspe.data import BatchLoader, Features, GraphData, PackedGraphs, load
-from lspe.data.locations import Root
 from lspe.experiment.network import Features as FeatureConfig
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
+from lspe.locations import Root
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:

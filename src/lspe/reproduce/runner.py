@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lspe.data import DataError
-from lspe.data.locations import Root
 from lspe.experiment.data import load_data
 from lspe.experiment.overriding import override, with_epochs, with_protocol
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import Experiment
+from lspe.locations import Root
 from lspe.reproduce import figure, results
 from lspe.reproduce.results import Result, collect
 from lspe.reproduce.tables import ONE_SEED, Row, rows_of

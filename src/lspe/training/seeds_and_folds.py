@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from lspe.data import GraphData
-from lspe.data.locations import Root
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
 from lspe.experiment.value import CONFIG, Experiment
+from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit
 from lspe.training.run import Run, RunError, Which, write_json, write_text

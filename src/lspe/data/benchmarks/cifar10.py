@@ -23,11 +23,12 @@ from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import Root, cache_root, packed_path
+from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import pointers
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import by_code, in_order
+from lspe.locations import Root, cache_root
 
 NEIGHBOURS = 8
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -10,11 +10,12 @@ import numpy as np
 from lspe.data.benchmarks.download import find
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import Root, packed_path
+from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, k_folds
+from lspe.locations import Root
 
 NODES = 41
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lspe.data.errors import DataError
-from lspe.data.locations import Root, cache_root, data_root, is_writable
 from lspe.data.progress import progress_bar
+from lspe.locations import Root, cache_root, data_root, is_writable
 
 _TIMEOUT = 60
 _BLOCK = 1 << 18

@@ -17,10 +17,11 @@ from lspe.data.benchmarks.download import Source, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import Root, packed_path
+from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, hold_out, k_folds
+from lspe.locations import Root
 
 _URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
 _GRAPHS = {"IMDB-BINARY": 1000, "IMDB-MULTI": 1500}

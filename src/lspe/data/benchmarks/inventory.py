@@ -10,8 +10,9 @@ from pathlib import Path
 from lspe.data.benchmarks.catalogue import available
 from lspe.data.benchmarks.download import find
 from lspe.data.errors import CorruptFileError
-from lspe.data.locations import Root, packed_folder
+from lspe.data.packed.cache import packed_folder
 from lspe.data.packed.container import open_arrays
+from lspe.locations import Root
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ import numpy as np
 from lspe.data.errors import DataError, MoleculeError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import Root, packed_path
+from lspe.data.packed.cache import packed_path
 from lspe.data.splits import random_split
+from lspe.locations import Root
 
 
 def source_file() -> Path:

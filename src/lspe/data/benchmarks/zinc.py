@@ -15,11 +15,12 @@ from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import Root, packed_path
+from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import NAMES, in_order
+from lspe.locations import Root
 
 VOCABULARY = (
     "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -", "S -", "I",

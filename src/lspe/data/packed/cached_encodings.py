@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from lspe.data.errors import CorruptFileError, DataError
-from lspe.data.locations import build_once, cache_root, is_writable
+from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.packed.sets import EncodingKind, PackedGraphs
+from lspe.locations import cache_root, is_writable
 
 ATTRIBUTE = {"rwpe": "random_walk_pe", "lappe": "laplacian_eigenvector_pe"}
 _CACHE_VERSION = 1

@@ -19,9 +19,9 @@ import numpy as np
 from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
-from lspe.data.locations import packed_path
 from lspe.data.molecules.conversion import iter_readings, to_packed
 from lspe.data.molecules.smiles import Fragments, canonical, read_smiles
+from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_arrays
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.writer import PackedWriter
