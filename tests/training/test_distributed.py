@@ -20,7 +20,7 @@ from lspe.nn import Head, Network, OGBEmbedder, Topology
 from lspe.training import Objective, Run, fit
 from lspe.training.fitting import run_epochs
 from lspe.training.module import TrainingModule
-from tests.training.small import without_times
+from tests.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 PATIENCE = 240.0

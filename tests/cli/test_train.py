@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from lspe.cli.main import app
 from lspe.errors import UserError
 from lspe.training import Run
-from tests.training.small import TINY, without_times
+from tests.small import TINY, without_times
+
+pytestmark = pytest.mark.usefixtures("session_cache", "one_thread", "ordinary_ctrl_c")
 
 SETTINGS = [argument for setting in TINY for argument in ("--set", setting)]
 

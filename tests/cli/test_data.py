@@ -1,3 +1,5 @@
+"""``lspe data`` as people call it."""
+
 import json
 from pathlib import Path
 
@@ -7,6 +9,13 @@ from typer.testing import CliRunner, Result
 
 from lspe.cli.data import app
 from lspe.data import available, load
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a cache of its own."""
+    monkeypatch.setenv("LSPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def run(*arguments: str) -> Result:

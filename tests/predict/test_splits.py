@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from lspe.plots.predictions import MOST, parity, picture_of, roc
 from lspe.predict.splits import SplitPredictions, predict_split, together
 from lspe.training import Run, fit, open_runs, train
-from tests.training.small import data_of, experiment, write_table
+from tests.small import data_of, experiment, write_table
 
 
 @pytest.fixture(autouse=True)

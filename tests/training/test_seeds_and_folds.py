@@ -11,7 +11,7 @@ from lspe.experiment import Experiment
 from lspe.training import Run, RunError, open_runs, train
 from lspe.training.progress import Progress
 from lspe.training.seeds_and_folds import evaluate_runs, parts_of
-from tests.training import small
+from tests import small
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 OPTIONS = {"device": "cpu", "threads": 1}
