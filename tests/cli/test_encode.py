@@ -154,7 +154,7 @@ def test_bad_graph_files_are_refused_in_words(name: str, content: str, message: 
 def test_what_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"\.parquet or \.npz"):
         write_encodings("missing.csv", tmp_path / "out.csv")
-    with pytest.raises(DataError, match="at least one column"):
+    with pytest.raises(UserError, match="at least one column"):
         write_encodings("missing.csv", tmp_path / "out.npz", k=0)
     with pytest.raises(DataError, match="does not exist"):
         write_encodings("missing.csv", tmp_path / "out.npz")

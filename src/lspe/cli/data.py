@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from lspe.encodings.kinds import EncodingKind
+
 app = typer.Typer(
     help="The data sets: list them, look at one, prepare it beforehand, check what is prepared.", no_args_is_help=True
 )
@@ -90,7 +92,7 @@ def _lines(figures: dict[str, Any]) -> list[str]:
 @app.command()
 def prepare(
     names: Annotated[list[str], typer.Argument(help="Benchmarks to download and convert.")],
-    encoding: Annotated[str | None, typer.Option(help="Encoding to compute too: rwpe or lappe.")] = None,
+    encoding: Annotated[EncodingKind | None, typer.Option(help="Encoding to compute too.")] = None,
     k: Annotated[int | None, typer.Option("-k", help="Columns of the encoding.")] = None,
     root: Root = None,
 ) -> None:
@@ -101,7 +103,7 @@ def prepare(
     from lspe.data import load
 
     for name in names:
-        data = load(name, root, encoding=encoding, k=k)  # type: ignore[arg-type]
+        data = load(name, root, encoding=encoding, k=k)
         typer.echo(f"{name}: {len(data.graphs):,} graphs in {data.graphs.path}")
 
 

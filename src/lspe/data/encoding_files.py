@@ -16,11 +16,10 @@ from lspe.data.errors import DataError
 from lspe.data.features import Features
 from lspe.data.graphs.files import is_graph_file, read_graph_file
 from lspe.data.molecules.conversion import smiles_to_graphs
-from lspe.data.packed.cached_encodings import ATTRIBUTE
-from lspe.data.packed.sets import EncodingKind
 from lspe.data.progress import progress_bar
 from lspe.data.table.columns import find_smiles_column
 from lspe.data.table.reading import iter_table_chunks
+from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
 from lspe.files import check_folder_of, complete_or_nothing
 
 _ROWS = 20_000
@@ -81,10 +80,7 @@ def write_encodings(
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
     check_folder_of(target)
-    if encoding not in ATTRIBUTE:
-        raise DataError(f"there is no encoding {encoding!r}; use 'rwpe' (random walk) or 'lappe' (Laplacian)")
-    if k < 1:
-        raise DataError(f"an encoding needs at least one column, not k = {k}")
+    check_encoding(encoding, k)
     columns: tuple[str, ...]
     if is_graph_file(source):
         columns, pieces = _GRAPH_COLUMNS, _graph_file(source, encoding, k)
@@ -116,15 +112,13 @@ def _table(source: str | os.PathLike[str], smiles_column: str | None, kind: Enco
                 smiles,
                 num_nodes,
                 np.concatenate([np.empty(0, dtype=np.int64), *map(np.arange, num_nodes)]),
-                found.graphs.with_encoding(kind, k).node[ATTRIBUTE[kind]],
+                found.graphs.with_encoding(kind, k).node[ENCODING_ATTRIBUTE[kind]],
                 found.reasons,
             )
             advance(len(smiles))
 
 
 def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> Iterator[Encoded]:
-    from lspe.encodings import laplacian_encoding, random_walk_encoding
-
     graph = read_graph_file(source)
     number = {node: i for i, node in enumerate(graph)}
     edges = [(number[i], number[j], float(weight)) for i, j, weight in graph.edges(data="weight", default=1.0)]
@@ -132,10 +126,7 @@ def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> I
         edges += [(j, i, weight) for i, j, weight in edges if i != j]
     table = torch.tensor(edges, dtype=torch.float64).reshape(-1, 3)
     try:
-        if kind == "rwpe":
-            values = random_walk_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
-        else:
-            values = laplacian_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2]).vectors
+        values = encode(kind, table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
     except ValueError as error:
         raise DataError(f"{source}: {error}") from None
     names = np.array([str(node) for node in number])

@@ -14,9 +14,10 @@ from lspe.data.features import Features
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import open_arrays
 from lspe.data.packed.pointers import Index
-from lspe.data.packed.sets import EncodingKind, PackedGraphs
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
+from lspe.encodings.kinds import OptionalEncodingKind
 
 Task = Literal["regression", "binary", "multiclass"]
 Splits = dict[str, Index]
@@ -96,7 +97,7 @@ class GraphData(Description):
             raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
-    def with_encoding(self, kind: EncodingKind, k: int) -> GraphData:
+    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> GraphData:
         """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
         return replace(self, graphs=self.graphs.with_encoding(kind, k))
 

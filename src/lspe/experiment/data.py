@@ -21,8 +21,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
         raise ConfigError(f"{experiment.name} is for one's own data: name the table with --data table.csv")
     else:
         data = load(experiment.dataset, root)
-    model = experiment.model
-    return data if model.encoding == "none" else data.with_encoding(model.encoding, model.k)
+    return data.with_encoding(experiment.model.encoding, experiment.model.k)
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:

@@ -7,10 +7,11 @@ from pydantic import Field
 from torch import nn
 
 from lspe.config import Strict
+from lspe.encodings import OptionalEncodingKind
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import EncodingKind, Final, Network
+from lspe.nn.network import Final, Network
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
 from lspe.nn.readout import Head, Readout
 from lspe.nn.san import SAN
@@ -67,7 +68,7 @@ class _NetworkConfig(Strict):
     layers: Positive
     hidden_dim: Annotated[int, Field(ge=4)]
     lspe: bool = False
-    encoding: EncodingKind = "none"
+    encoding: OptionalEncodingKind = "none"
     k: Annotated[int, Field(ge=0)] = 0
     final: Final = "structure"
     readout: Readout = "mean"

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lspe.data.molecules.smiles import parse
-from lspe.encodings import kinds_by_column, laplacian_encoding, random_walk_encoding
+from lspe.encodings import EncodingKind, encode, kinds_by_column
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
@@ -50,14 +50,14 @@ SHOWN_EXAMPLES = [
 ]  # fmt: skip
 
 
-def encode(query: EncodeQuery) -> EncodedGraph:
+def encode_graph(query: EncodeQuery) -> EncodedGraph:
     """A graph with its encoding."""
     sketch = read_graph(query.graph)
     encoding = _encoding(sketch, query.encoding, query.k)
     return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
 
 
-def compare(query: CompareQuery) -> Comparison:
+def compare_graphs(query: CompareQuery) -> Comparison:
     """Two graphs with their random walk encodings, kinds counted through both, and the verdicts of both tests."""
     texts = query.first, query.second
     sketches = [read_graph(text) for text in texts]
@@ -102,10 +102,8 @@ def read_molecule(smiles: str) -> Any:
     return mol
 
 
-def _encoding(sketch: Sketch, kind: Literal["rwpe", "lappe"], k: int) -> Tensor:
-    if kind == "rwpe":
-        return random_walk_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
-    return laplacian_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64).vectors
+def _encoding(sketch: Sketch, kind: EncodingKind, k: int) -> Tensor:
+    return encode(kind, sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
 
 
 def drawing(sketch: Sketch) -> dict[str, Any]:

@@ -57,12 +57,12 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
     @app.post("/api/encode", tags=["graphs"])
     def encode(query: EncodeQuery) -> EncodedGraph:
         """Encode a graph: places to draw it, its encoding, and which nodes it tells apart."""
-        return answers.encode(query)
+        return answers.encode_graph(query)
 
     @app.post("/api/compare", tags=["graphs"])
     def compare(query: CompareQuery) -> Comparison:
         """Encode two graphs and try to tell them apart: by random walks, and by 1-WL."""
-        return answers.compare(query)
+        return answers.compare_graphs(query)
 
     @app.get("/api/about", tags=["run"])
     def about() -> About:

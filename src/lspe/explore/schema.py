@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lspe.encodings import EncodingKind
+
 MAX_TEXT = 1000
 MAX_ATOMS = 200
 MAX_STEPS = 40
@@ -26,7 +28,7 @@ class EncodeQuery(Query):
     """A graph to encode."""
 
     graph: GraphText
-    encoding: Literal["rwpe", "lappe"] = "rwpe"
+    encoding: EncodingKind = "rwpe"
     k: Steps = DEFAULT_STEPS
 
 

@@ -98,8 +98,6 @@ class Encoded:
     def for_network(self, member: Member) -> PackedGraphs:
         """The graphs as the network of `member` takes them."""
         model = member.experiment.model
-        if model.encoding == "none":
-            return self.graphs
         key = (model.encoding, model.k)
         if key not in self._by_encoding:
             self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
-from lspe.data import DataError, PackedGraphs
+from lspe.data import PackedGraphs
 from lspe.encodings import laplacian_encoding
+from lspe.errors import UserError
 from tests.graphs import CORNER_CASES
 
 
@@ -106,7 +107,7 @@ def test_a_set_in_a_read_only_folder_keeps_its_encoding_in_the_cache(
 
 
 def test_what_is_no_encoding_is_refused(packed: PackedGraphs) -> None:
-    with pytest.raises(DataError, match="no encoding 'rw'"):
+    with pytest.raises(UserError, match="no encoding 'rw'"):
         packed.with_encoding("rw", 3)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="k = 0"):
+    with pytest.raises(UserError, match="k = 0"):
         packed.with_encoding("rwpe", 0)

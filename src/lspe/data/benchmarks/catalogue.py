@@ -12,7 +12,7 @@ from importlib import import_module
 from lspe.data.benchmarks.download import find
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
-from lspe.data.packed.sets import EncodingKind
+from lspe.encodings.kinds import EncodingKind
 from lspe.locations import Root, data_root
 
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)

@@ -8,25 +8,22 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lspe.data.errors import CorruptFileError, DataError
+from lspe.data.errors import CorruptFileError
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
-from lspe.data.packed.sets import EncodingKind, PackedGraphs
+from lspe.data.packed.sets import PackedGraphs
+from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
 from lspe.locations import cache_root, is_writable
 
-ATTRIBUTE = {"rwpe": "random_walk_pe", "lappe": "laplacian_eigenvector_pe"}
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
 
 def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[str, Array]:
     """The attribute's name and its values for every node of the whole set, :math:`[N, k]`."""
-    if kind not in ATTRIBUTE:
-        raise DataError(f"there is no encoding {kind!r}; use 'rwpe' (random walk) or 'lappe' (Laplacian)")
-    if k < 1:
-        raise DataError(f"an encoding needs at least one column, not k = {k}")
+    check_encoding(kind, k)
     if graphs.path is None or graphs.structure_digest is None:
-        return ATTRIBUTE[kind], np.concatenate([*_compute(graphs, kind, k)])
+        return ENCODING_ATTRIBUTE[kind], np.concatenate([*_compute(graphs, kind, k)])
 
     path = _cache_path(graphs.path, kind, k, graphs.structure_digest)
     note = {"structure": graphs.structure_digest, "kind": kind, "k": k, "version": _CACHE_VERSION}
@@ -43,7 +40,7 @@ def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[s
             raise CorruptFileError(f"{path} holds another encoding than its name says")
         return file.arrays["encoding"]
 
-    return ATTRIBUTE[kind], build_once(path, build, read)
+    return ENCODING_ATTRIBUTE[kind], build_once(path, build, read)
 
 
 def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
@@ -53,8 +50,6 @@ def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
 
 def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array]:
     """The encoding of all graphs in order, as many at once as make up some 200,000 nodes."""
-    from lspe.encodings import laplacian_encoding, random_walk_encoding
-
     yield np.empty((0, k), dtype=np.float32)
     begin, total = 0, len(graphs.node_ptr) - 1
     while begin < total:
@@ -66,9 +61,5 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
         edge_index = torch.from_numpy(np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset]))
         num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
         batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
-        if kind == "rwpe":
-            encoding = random_walk_encoding(edge_index, len(batch), k, batch=batch)
-        else:
-            encoding, _ = laplacian_encoding(edge_index, len(batch), k, batch=batch)
-        yield encoding.numpy()
+        yield encode(kind, edge_index, len(batch), k, batch=batch).numpy()
         begin = end

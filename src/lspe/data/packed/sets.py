@@ -24,9 +24,9 @@ from torch_geometric.data import Batch, Data
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, check_columns, pointers, rows_of
+from lspe.encodings.kinds import EncodingKind, OptionalEncodingKind
 
 Level = Literal["node", "edge", "graph"]
-EncodingKind = Literal["rwpe", "lappe"]
 
 LEVELS: tuple[Level, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
@@ -211,12 +211,15 @@ class PackedGraphs:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
         return replace(self, index=self.numbers(indices).copy())
 
-    def with_encoding(self, kind: EncodingKind, k: int) -> PackedGraphs:
+    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> PackedGraphs:
         """The same graphs with ``random_walk_pe`` or ``laplacian_eigenvector_pe`` of `k` columns on their
         nodes.
 
-        Computed once for the whole set and kept beside its file; a set in memory keeps it in memory.
+        Computed once for the whole set and kept beside its file; a set in memory keeps it in memory. ``none`` is the
+        graphs as they are.
         """
+        if kind == "none":
+            return self
         from lspe.data.packed.cached_encodings import encoding_column
 
         name, column = encoding_column(self, kind, k)
