@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lspe.config import ConfigError
-from lspe.data import Features, GraphData, load
+from lspe.data import GraphData, load
 from lspe.experiment import (
     Experiment,
     TableSource,
@@ -20,6 +20,7 @@ from lspe.experiment import (
     with_table,
 )
 from lspe.experiment.data import fit_to_data, load_data, mean_log_degree
+from lspe.features import CategoricalFeatures
 
 ZINC = "zinc/gatedgcn-lspe"
 
@@ -115,9 +116,9 @@ def test_the_size_of_a_vocabulary_made_from_the_data_is_theirs(
     prepared: Callable[..., tuple[Experiment, GraphData]],
 ) -> None:
     _, data = prepared("regression")
-    made = Features("categorical", atom_types=9, bond_types=5, atom_vocabulary=tuple("CNO"), unknown=True)
+    made = CategoricalFeatures(node_types=9, edge_types=5, vocabulary=tuple("CNO"), unknown=True)
     fitted = fit_to_data(read_experiment("nci/gatedgcn-lspe"), replace(data, features=made))
-    assert fitted.features.model_dump() == {"kind": "categorical", "node_types": 9, "edge_types": 5}
+    assert fitted.features == CategoricalFeatures(node_types=9, edge_types=5)
 
 
 def test_delta_is_the_papers_on_zinc(shared_data: Path) -> None:

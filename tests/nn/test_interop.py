@@ -3,14 +3,15 @@
 import torch
 from torch_geometric.loader import DataLoader
 
-from lspe.data import Features, smiles_to_graphs
+from lspe.data import smiles_to_graphs
 from lspe.experiment import build_network
+from lspe.features import OGBFeatures
 
 SMILES = ["CCO", "c1ccccc1O", "[Na+].[Cl-]", "C", "CC(=O)Nc1ccc(O)cc1", "C1CCC2CCCCC2C1", "N#N"]
 
 
 def test_a_plain_pyg_loader_gives_the_same_network_output() -> None:
-    graphs = smiles_to_graphs(SMILES, Features("ogb")).graphs.with_encoding("rwpe", 16)
+    graphs = smiles_to_graphs(SMILES, OGBFeatures()).graphs.with_encoding("rwpe", 16)
     torch.manual_seed(0)
     network = build_network("moltox21/gatedgcn-lspe").eval()
     ours = network(graphs.batch())

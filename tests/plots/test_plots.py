@@ -67,7 +67,7 @@ def test_the_picture_shows_every_point_once(zinc: GraphData) -> None:
 
 
 def test_molecules_of_the_paper_have_their_numbers_of_colours(zinc: GraphData) -> None:
-    found = colour_molecules(zinc.split("val"), zinc.features.atom_vocabulary, PAPER_MOLECULES)
+    found = colour_molecules(zinc.split("val"), zinc.features.vocabulary, PAPER_MOLECULES)
     assert [(one.distinct, one.sketch.num_nodes) for one in found] == [(24, 24), (21, 21), (10, 14), (13, 18)]
     for one in found:  # nodes of one colour are isomorphic, as the paper says
         orbits = nx.Graph(one.sketch.edges.tolist())
@@ -83,7 +83,7 @@ def test_drawn_molecules_are_the_molecules_of_the_table(zinc: GraphData) -> None
     if not table_path.exists():
         pytest.skip("LSPE_DATA has no zinc12k.csv.gz")
     table = pandas.read_csv(table_path).query("split == 'val'").reset_index()
-    for one in colour_molecules(zinc.split("val"), zinc.features.atom_vocabulary, PAPER_MOLECULES):
+    for one in colour_molecules(zinc.split("val"), zinc.features.vocabulary, PAPER_MOLECULES):
         expected = sketch_smiles(table["smiles"][one.index])
         assert Counter(zip(one.sketch.names, one.sketch.charges, strict=True)) == Counter(
             zip(expected.names, expected.charges, strict=True)

@@ -15,16 +15,17 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 
 import lspe
-from lspe.data import DataError, Features
+from lspe.data import DataError
 from lspe.data.benchmarks.zinc import FEATURES as ZINC
 from lspe.errors import UserError
+from lspe.features import CategoricalFeatures, NoFeatures
 from lspe.predict import Predictor
 from lspe.predict.member import _MOST_GRAPHS, _MOST_PAIRS, Member, _batches
 from lspe.predict.molecules import AT_ONCE
 from lspe.training.objective import TargetScaling
 from tests.members import SMILES, member, save
 
-NCI_LIKE = Features("categorical", atom_types=5, bond_types=5, atom_vocabulary=("C", "O", "N", "C H1"), unknown=True)
+NCI_LIKE = CategoricalFeatures(node_types=5, edge_types=5, vocabulary=("C", "O", "N", "C H1"), unknown=True)
 
 
 def ogb_graph(smiles: str, k: int = 16) -> Data:
@@ -160,7 +161,7 @@ def test_graphs_with_other_features_are_refused() -> None:
 
 
 def test_a_network_for_other_graphs_refuses_molecules() -> None:
-    model = Predictor([member(features=Features("none"), preset="csl/gatedgcn-lspe")])
+    model = Predictor([member(features=NoFeatures(), preset="csl/gatedgcn-lspe")])
     with pytest.raises(DataError, match="cannot predict SMILES"):
         model.predict("CCO")
     ring = Data(num_nodes=4, edge_index=torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]]))

@@ -11,7 +11,6 @@ from lspe._lazy import names_on_use
 if TYPE_CHECKING:
     from lspe.data.benchmarks.catalogue import Benchmark, available, load
     from lspe.data.errors import CorruptFileError, DataError
-    from lspe.data.features import Features
     from lspe.data.graphdata import GraphData
     from lspe.data.graphs.pyg import from_pyg
     from lspe.data.loader import BatchLoader
@@ -20,13 +19,14 @@ if TYPE_CHECKING:
     from lspe.data.packed.writer import PackedWriter
     from lspe.data.table.reading import TableChunk, iter_table_chunks
     from lspe.data.table.table import Table, read_table
+    from lspe.features import Features
 
 _HOME = {
     "BatchLoader": ".loader",
     "Benchmark": ".benchmarks.catalogue",
     "CorruptFileError": ".errors",
     "DataError": ".errors",
-    "Features": ".features",
+    "Features": "lspe.features",
     "GraphData": ".graphdata",
     "PackedGraphs": ".packed.sets",
     "PackedWriter": ".packed.writer",

@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 
 from lspe.data.errors import DataError
-from lspe.data.features import Features
 from lspe.data.graphs.files import is_graph_file, read_graph_file
 from lspe.data.molecules.conversion import smiles_to_graphs
 from lspe.data.progress import progress_bar
 from lspe.data.table.columns import find_smiles_column
 from lspe.data.table.reading import iter_table_chunks
 from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.features import OGBFeatures
 from lspe.files import check_folder_of, complete_or_nothing
 
 _ROWS = 20_000
@@ -105,7 +105,7 @@ def _table(source: str | os.PathLike[str], smiles_column: str | None, kind: Enco
         for chunk in iter_table_chunks(source, rows=_ROWS):
             column = find_smiles_column(chunk.columns, smiles_column, str(source))
             smiles = chunk.column(column)
-            found = smiles_to_graphs(smiles, Features("ogb"))
+            found = smiles_to_graphs(smiles, OGBFeatures())
             num_nodes = np.zeros(len(smiles), dtype=np.int64)
             num_nodes[found.rows] = np.diff(found.graphs.node_ptr)
             yield Encoded(

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from lspe.data.errors import CorruptFileError, DataError
-from lspe.data.features import Features
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import open_arrays
-from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
+from lspe.data.splits import Splits
+from lspe.data.tasks import TaskKind
 from lspe.encodings.kinds import OptionalEncodingKind
-
-Task = Literal["regression", "binary", "multiclass"]
-Splits = dict[str, Index]
+from lspe.features import Features, read_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +32,7 @@ class Description:
     """
 
     name: str
-    task: Task
+    task: TaskKind
     num_outputs: int
     task_names: tuple[str, ...]
     features: Features
@@ -49,7 +47,7 @@ class Description:
             "task": self.task,
             "num_outputs": self.num_outputs,
             "task_names": list(self.task_names),
-            "features": self.features.to_dict(),
+            "features": self.features.model_dump(mode="json"),
             "source": self.source,
             "class_names": list(self.class_names),
             "report": self.report and self.report.to_dict(),
@@ -63,7 +61,7 @@ class Description:
                 **values,
                 "task_names": tuple(values["task_names"]),
                 "class_names": tuple(values["class_names"]),
-                "features": Features.from_dict(values["features"]),
+                "features": read_features(values["features"]),
                 "report": values["report"] and Report.from_dict(values["report"]),
             }
         )
@@ -107,7 +105,7 @@ class GraphData(Description):
         file = open_arrays(path, verify=verify)
         try:
             about = Description.from_dict(file.meta)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise CorruptFileError(
                 f"{path} does not describe its graphs as this lspe does. Delete it and prepare it again."
             ) from None

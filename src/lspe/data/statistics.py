@@ -106,7 +106,7 @@ def _places(graph: Data, data: GraphData) -> Array:
 def _types(graph: Data, data: GraphData) -> list[str]:
     """The name of each node's type, where nodes have types."""
     if data.features.kind == "categorical":
-        names = data.features.atom_vocabulary
+        names = data.features.vocabulary
         return [names[number] if number < len(names) else f"type {number}" for number in graph.x.tolist()]
     if data.features.kind == "ogb":
         from rdkit.Chem import GetPeriodicTable

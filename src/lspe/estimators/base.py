@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from lspe.data.molecules.smiles import Fragments
 from lspe.errors import UserError
 from lspe.estimators.inputs import Targets, column_of, refuse_unread, to_data
-from lspe.experiment.data import feature_config
 from lspe.experiment.overriding import override, with_protocol, with_table
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
+from lspe.features import table_sizes
 from lspe.predict import Predictor, load
 from lspe.predict.member import Member
 from lspe.training.run import write_json, write_text
@@ -110,10 +110,8 @@ class Estimator(BaseEstimator):
             raise UserError(f"networks is {self.networks}; at least one must be trained")
         experiment = self._experiment()
         data = to_data(molecules, targets, sample_weight, self.fragments, self.processes)
-        experiment = experiment.model_copy(update={"features": feature_config(data.features)})
-        model = experiment.model
-        if model.encoding != "none":
-            data = data.with_encoding(model.encoding, model.k)
+        experiment = experiment.model_copy(update={"features": table_sizes(data.features)})
+        data = data.with_encoding(experiment.model.encoding, experiment.model.k)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.networks)
         members = []
         for number, seed in enumerate(seeds.tolist()):

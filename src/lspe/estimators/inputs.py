@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from lspe.data import DataError, Features, GraphData, PackedGraphs, smiles_to_graphs
+from lspe.data import DataError, GraphData, PackedGraphs, smiles_to_graphs
 from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.smiles import Fragments
-from lspe.experiment.task import TaskKind
+from lspe.data.tasks import TaskKind
+from lspe.features import Features, OGBFeatures
 from lspe.predict.molecules import as_texts
 
 
@@ -71,9 +72,9 @@ def _graphs(molecules: list[Any], fragments: Fragments, processes: int | None) -
     if isinstance(molecules[0], Data):
         return pack(molecules)
     texts = as_texts(molecules)
-    found = smiles_to_graphs(texts, Features("ogb"), fragments=fragments, processes=processes)
+    found = smiles_to_graphs(texts, OGBFeatures(), fragments=fragments, processes=processes)
     refuse_unread(molecules, found.reasons)
-    return found.graphs, Features("ogb")
+    return found.graphs, OGBFeatures()
 
 
 def refuse_unread(molecules: Sequence[Any], reasons: dict[int, str]) -> None:

@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from lspe.config import ConfigError
-from lspe.data import BatchLoader, Features, GraphData, PackedGraphs, load
-from lspe.experiment.network import Features as FeatureConfig
+from lspe.data import BatchLoader, GraphData, PackedGraphs, load
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
+from lspe.features import Features, table_sizes
 from lspe.locations import Root
 
 
@@ -53,27 +52,23 @@ def mean_log_degree(graphs: PackedGraphs) -> float:
     return total / nodes
 
 
-def _features(experiment: Experiment, given: Features) -> Any:
+def _features(experiment: Experiment, given: Features) -> Features:
     """The feature tables the network needs for these data; a difference to the preset is an error."""
-    wanted, found = experiment.features, feature_config(given)
-    if wanted.kind == found.kind and (given.unknown or given.kind == "ogb"):
-        return wanted if given.kind == "ogb" else found
-    if wanted != found:
+    wanted, found = experiment.features, table_sizes(given)
+    if wanted.kind == given.kind == "ogb":
+        return wanted  # how many chirality tags its table has is the network's own matter
+    if wanted.kind == given.kind == "categorical" and given.unknown:
+        return found  # the vocabulary was made from the data
+    if table_sizes(wanted) != found:
         raise ConfigError(
-            f"{experiment.name} takes features {wanted.model_dump()}, but the data {experiment.dataset} have "
-            f"{found.model_dump()}: set features to these"
+            f"{experiment.name} takes features {_sizes(wanted)}, but the data {experiment.dataset} have "
+            f"{_sizes(found)}: set features to these"
         )
     return wanted
 
 
-def feature_config(given: Features) -> Any:
-    """What stands on nodes and edges, as the network's configuration says it."""
-    values: dict[str, Any] = {"kind": given.kind}
-    if given.kind == "categorical":
-        values |= {"node_types": given.atom_types, "edge_types": given.bond_types}
-    elif given.kind == "continuous":
-        values |= {"node_features": given.node_dim, "edge_features": given.edge_dim}
-    return TypeAdapter(FeatureConfig).validate_python(values)
+def _sizes(features: Features) -> dict[str, Any]:
+    return features.model_dump(exclude={"vocabulary", "unknown"})
 
 
 def _with(experiment: Experiment, field: str, value: Any) -> Experiment:

@@ -8,6 +8,7 @@ from torch import nn
 
 from lspe.config import Strict
 from lspe.encodings import OptionalEncodingKind
+from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
@@ -17,51 +18,6 @@ from lspe.nn.readout import Head, Readout
 from lspe.nn.san import SAN
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[int, Field(ge=1)]
-
-
-class CategoricalFeatures(Strict):
-    """One type a node, one a edge; edge type 0 is kept for pairs without an edge."""
-
-    kind: Literal["categorical"]
-    node_types: Positive
-    edge_types: Positive
-
-    def embedder(self, dim: int, edge_dim: int) -> Embedder:
-        return CategoricalEmbedder(self.node_types, self.edge_types, dim, edge_dim)
-
-
-class OGBFeatures(Strict):
-    """OGB's nine atom and three bond features; ``chirality_tags`` is 4 in the tables of 2021, 5 in today's."""
-
-    kind: Literal["ogb"]
-    chirality_tags: Literal[4, 5] = 5
-
-    def embedder(self, dim: int, edge_dim: int) -> Embedder:
-        return OGBEmbedder(dim, edge_dim, chirality_tags=self.chirality_tags)
-
-
-class ContinuousFeatures(Strict):
-    """Real-valued features: how many a node and a edge have."""
-
-    kind: Literal["continuous"]
-    node_features: Positive
-    edge_features: Positive
-
-    def embedder(self, dim: int, edge_dim: int) -> Embedder:
-        return ContinuousEmbedder(self.node_features, self.edge_features, dim, edge_dim)
-
-
-class NoFeatures(Strict):
-    """Graphs that are only structure."""
-
-    kind: Literal["none"]
-
-    def embedder(self, dim: int, edge_dim: int) -> Embedder:
-        return ConstantEmbedder(dim, edge_dim)
-
-
-Features = Annotated[CategoricalFeatures | OGBFeatures | ContinuousFeatures | NoFeatures, Field(discriminator="kind")]
 
 
 class _NetworkConfig(Strict):
@@ -170,7 +126,7 @@ ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
     return Network(
-        features.embedder(model.hidden_dim, model.edge_width),
+        _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
         Head(model.hidden_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
@@ -183,3 +139,15 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         position_epsilon=model.position_epsilon,
         dropout=model.head_dropout,
     )
+
+
+def _embedder(features: Features, dim: int, edge_dim: int) -> Embedder:
+    match features:
+        case CategoricalFeatures():
+            return CategoricalEmbedder(features.node_types, features.edge_types, dim, edge_dim)
+        case OGBFeatures():
+            return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
+        case ContinuousFeatures():
+            return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
+        case NoFeatures():
+            return ConstantEmbedder(dim, edge_dim)

@@ -1,9 +1,10 @@
 """A named, complete experiment, and the row of the paper's tables it repeats."""
 
 from lspe.config import Strict
-from lspe.experiment.network import Features, ModelConfig
+from lspe.experiment.network import ModelConfig
 from lspe.experiment.protocol import Training
 from lspe.experiment.task import Metric, Task
+from lspe.features import Features
 
 
 class PaperRow(Strict):

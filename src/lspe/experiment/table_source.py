@@ -6,7 +6,7 @@ from pydantic import Field
 
 from lspe.config import Strict
 from lspe.data import GraphData, read_table
-from lspe.experiment.task import TaskKind
+from lspe.data.tasks import TaskKind
 
 
 class TableSource(Strict):

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lspe.config import Strict
+from lspe.data.tasks import TaskKind
 
-TaskKind = Literal["regression", "binary", "multiclass"]
 Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy"]
 
 

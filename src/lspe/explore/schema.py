@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lspe.data.tasks import TaskKind
 from lspe.encodings import EncodingKind
 
 MAX_TEXT = 1000
@@ -117,7 +118,7 @@ class RunAbout(BaseModel):
 
     name: str
     networks: int
-    task: Literal["regression", "binary", "multiclass"]
+    task: TaskKind
     targets: list[str]
     layers: int
     learns_positions: bool

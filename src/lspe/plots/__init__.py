@@ -96,6 +96,7 @@ def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os
         from lspe.plots.distinct import count_distinct, distinct_encodings
 
         return distinct_encodings(*count_distinct(data.split("val")))
+    from lspe.data.benchmarks.zinc import VOCABULARY
     from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules, coloured_molecules
 
-    return coloured_molecules(colour_molecules(data.split("val"), data.features.atom_vocabulary, PAPER_MOLECULES))
+    return coloured_molecules(colour_molecules(data.split("val"), VOCABULARY, PAPER_MOLECULES))

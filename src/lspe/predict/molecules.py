@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import torch
 from torch_geometric.data import Data
 
-from lspe.data import DataError, Features, PackedGraphs
+from lspe.data import DataError, PackedGraphs
 from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.conversion import map_in_processes, processes_for, to_packed
 from lspe.data.molecules.smiles import Fragments, Readings, arrays_for, read_smiles
 from lspe.data.packed.pointers import Index
+from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, table_sizes
 
 AT_ONCE = 500
 """Molecules that go through the networks together."""
@@ -101,21 +102,21 @@ def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> Packed
 
 
 def _fits(given: Features, wanted: Features) -> bool:
-    if given.kind != wanted.kind:
-        return False
-    if wanted.kind == "categorical":
-        return (given.atom_types or 0) <= (wanted.atom_types or 0) and (given.bond_types or 0) <= (
-            wanted.bond_types or 0
-        )
-    return (given.node_dim, given.edge_dim) == (wanted.node_dim, wanted.edge_dim)
+    if given.kind == wanted.kind == "categorical":
+        return given.node_types <= wanted.node_types and given.edge_types <= wanted.edge_types
+    return given.kind == wanted.kind and table_sizes(given) == table_sizes(wanted)
 
 
 def _words(features: Features) -> str:
-    if features.kind == "categorical":
-        return f"{features.atom_types} node types and {features.bond_types} edge types"
-    if features.kind == "continuous":
-        return f"{features.node_dim} numbers a node and {features.edge_dim} an edge"
-    return "OGB's atom and bond features" if features.kind == "ogb" else "no features"
+    match features:
+        case CategoricalFeatures():
+            return f"{features.node_types} node types and {features.edge_types} edge types"
+        case ContinuousFeatures():
+            return f"{features.node_features} numbers per node and {features.edge_features} per edge"
+        case OGBFeatures():
+            return "OGB's atom and bond features"
+        case NoFeatures():
+            return "no features"
 
 
 def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lspe.experiment.task import TaskKind
+from lspe.data.tasks import TaskKind
 
 SD = "sd"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lspe.data import GraphData
-from lspe.experiment.task import TaskKind
+from lspe.data.tasks import TaskKind
 from lspe.predict.member import Encoded, Member
 from lspe.predict.naming import output_names
 from lspe.predict.output import DIGITS

@@ -24,11 +24,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from lspe.data import Features, GraphData, PackedGraphs
+from lspe.data import GraphData, PackedGraphs
 from lspe.errors import UserError
 from lspe.experiment import build_network
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
+from lspe.features import Features, read_features
 from lspe.files import complete_or_nothing
 from lspe.nn import Network
 from lspe.training import checkpoint
@@ -69,7 +70,7 @@ class Interface:
         """Plain values, for JSON."""
         return {
             "format": FORMAT,
-            "features": self.features.to_dict(),
+            "features": self.features.model_dump(mode="json"),
             "task_names": list(self.task_names),
             "class_names": list(self.class_names),
             "scaling": None if self.scaling is None else self.scaling.to_dict(),
@@ -81,7 +82,7 @@ class Interface:
     def from_dict(cls, values: Mapping[str, Any]) -> Interface:
         """The inverse of :meth:`to_dict`; versions are for people to read."""
         return cls(
-            features=Features.from_dict(values["features"]),
+            features=read_features(values["features"]),
             task_names=tuple(values["task_names"]),
             class_names=tuple(values["class_names"]),
             scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),

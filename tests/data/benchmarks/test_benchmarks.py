@@ -32,7 +32,7 @@ def test_zinc(benchmarks: Benchmarks, shared_data: Path) -> None:
     assert zinc.graphs.num_edges.mean() == pytest.approx(49.83, abs=5e-3)
     first = zinc.split("train")[0]
     assert (first.num_nodes, first.num_edges) == (29, 64)
-    assert (zinc.task, zinc.num_outputs, zinc.features.atom_types, zinc.features.bond_types) == ("regression", 1, 28, 4)
+    assert (zinc.task, zinc.num_outputs, zinc.features.node_types, zinc.features.edge_types) == ("regression", 1, 28, 4)
     assert set(np.unique(zinc.graphs.edge["edge_attr"])) == {1, 2, 3}
     assert first.is_undirected()
     assert zinc.split("val").y.shape == (1_000, 1)
@@ -127,8 +127,8 @@ def test_nci_needs_no_file(built_in: Benchmarks) -> None:
     assert nci.graphs.num_nodes.max() <= 60
     assert sizes(nci.splits) == (len(nci.graphs) - 2 * (len(nci.graphs) // 10), *[len(nci.graphs) // 10] * 2)
     assert np.isfinite(nci.graphs.y).all()
-    vocabulary, x = nci.features.atom_vocabulary, nci.graphs.node["x"]
-    assert (nci.features.atom_types, nci.features.bond_types) == (len(vocabulary) + 1, 5)
+    vocabulary, x = nci.features.vocabulary, nci.graphs.node["x"]
+    assert (nci.features.node_types, nci.features.edge_types) == (len(vocabulary) + 1, 5)
     in_training = np.concatenate([graph.x for graph in nci.split("train")])
     assert set(in_training) == set(range(len(vocabulary)))
     assert x.max() <= len(vocabulary)

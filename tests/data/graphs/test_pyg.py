@@ -24,7 +24,7 @@ def typed(n: int, y: float) -> Data:
 def test_a_batch_of_packed_graphs_is_the_batch_of_the_originals() -> None:
     graphs = [data.sort(sort_by_row=False) for data in FakeDataset(20, avg_num_nodes=8, edge_dim=2)]
     packed, features = pack(graphs)
-    assert (features.kind, features.node_dim, features.edge_dim) == ("continuous", 64, 2)
+    assert (features.kind, features.node_features, features.edge_features) == ("continuous", 64, 2)
     ours, theirs = packed.batch([3, 17, 4]), Batch.from_data_list([graphs[i] for i in (3, 17, 4)])
     assert torch.equal(ours.x, theirs.x)
     assert torch.equal(ours.edge_index, theirs.edge_index)
@@ -35,7 +35,7 @@ def test_a_batch_of_packed_graphs_is_the_batch_of_the_originals() -> None:
 def test_types_are_categorical() -> None:
     data = from_pyg([typed(n, n / 2) for n in range(3, 13)])
     assert (data.task, data.num_outputs) == ("regression", 1)
-    assert (data.features.kind, data.features.atom_types, data.features.bond_types) == ("categorical", 12, 2)
+    assert (data.features.kind, data.features.node_types, data.features.edge_types) == ("categorical", 12, 2)
     assert data.graphs[0].x.tolist() == [0, 1, 2]
     assert {name: len(part) for name, part in data.splits.items()} == {"train": 8, "val": 1, "test": 1}
 
@@ -58,7 +58,7 @@ def test_missing_features_are_filled_in_where_a_network_needs_them() -> None:
     bare, features = pack([ring(3)])
     assert (features.kind, set(bare[0].keys())) == ("none", {"edge_index", "num_nodes"})
     continuous, features = pack([ring(3, x=torch.rand(3, 2))])
-    assert (features.kind, features.edge_dim) == ("continuous", 1)
+    assert (features.kind, features.edge_features) == ("continuous", 1)
     assert torch.equal(continuous[0].edge_attr, torch.ones(6, 1))
     types, features = pack([ring(3, x=torch.arange(3))])
     assert types[0].edge_attr.tolist() == [1] * 6

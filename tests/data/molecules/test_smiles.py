@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from lspe.data import Features, smiles_to_data
+from lspe.data import smiles_to_data
 from lspe.data.benchmarks.zinc import FEATURES as ZINC
 from lspe.data.errors import MoleculeError
-from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
 from lspe.data.molecules.conversion import smiles_to_graphs, to_packed
 from lspe.data.molecules.smiles import (
     atom_types,
@@ -21,8 +20,9 @@ from lspe.data.molecules.smiles import (
     parse,
     read_smiles,
 )
+from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, CategoricalFeatures, OGBFeatures
 
-OGB = Features("ogb")
+OGB = OGBFeatures()
 MOLECULES = [
     "C", "[Na+].[Cl-]", "CCO", "c1ccccc1", "C[C@H](N)C(=O)O", "F/C=C/F", r"F/C=C\F", "C/C=C/C=C",
     "[13CH4]", "[Fe+2]", "[C-]#[O+]", "[CH3]", "[2H]O[2H]", "*CC*", "C1CC2CCC1C2", "O=S(=O)(O)O", "FS(F)(F)(F)(F)F",
@@ -95,7 +95,7 @@ def test_features_of_moltox21_are_the_benchmarks(shared_data: Path) -> None:
 
 def test_zincs_types_and_bonds_come_from_the_kekule_form() -> None:
     arrays = kekule_arrays([from_kekule_smiles("C[NH+](C)CC1=CC=CS1")], ZINC)
-    names = [ZINC.atom_vocabulary[number] for number in arrays.x]
+    names = [ZINC.vocabulary[number] for number in arrays.x]
     assert names == ["C", "N H1 +", "C", "C", "C", "C", "C", "C", "S"]
     assert arrays.edge_attr.tolist() == [1, 1, 1, 1, 2, 1, 2, 1, 1]
 
@@ -123,11 +123,11 @@ def test_names_of_atom_types() -> None:
 
 
 def test_what_a_vocabulary_lacks_is_its_own_entry_or_an_error() -> None:
-    open_ended = Features("categorical", atom_types=3, bond_types=5, atom_vocabulary=("C", "O"), unknown=True)
+    open_ended = CategoricalFeatures(node_types=3, edge_types=5, vocabulary=("C", "O"), unknown=True)
     molecules = smiles_to_graphs(["CO", "CN", "[NH3]->[Cu]"], open_ended)
     assert molecules.graphs[1].x.tolist() == [0, 2]
     assert molecules.graphs[2].edge_attr.tolist() == [4, 4]
-    closed = Features("categorical", atom_types=2, bond_types=4, atom_vocabulary=("C", "O"))
+    closed = CategoricalFeatures(node_types=2, edge_types=4, vocabulary=("C", "O"))
     molecules = smiles_to_graphs(["CN", "CO", "C->O"], closed)
     assert molecules.rows.tolist() == [1]
     assert "has N, which the vocabulary does not know" in molecules.reasons[0]
@@ -195,8 +195,8 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "print('started')\n"
-        "from lspe.data import Features, smiles_to_graphs\n"
-        "molecules = smiles_to_graphs(['CCO'] * 3000, Features('ogb'), processes=2)\n"
+        "from lspe.data import smiles_to_graphs\n"
+        "molecules = smiles_to_graphs(['CCO'] * 3000, processes=2)\n"
         "print(len(molecules.graphs))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env={**os.environ}, check=True)

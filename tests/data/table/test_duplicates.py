@@ -5,11 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from lspe.data import Features, iter_table_chunks, smiles_to_graphs
+from lspe.data import iter_table_chunks, smiles_to_graphs
 from lspe.data.molecules.smiles import canonical
 from lspe.data.table.duplicates import find_duplicates, fingerprints
+from lspe.features import OGBFeatures
 
-OGB = Features("ogb")
+OGB = OGBFeatures()
 MOLECULES = [
     *("C", "[Na+].[Cl-]", "c1ccccc1C(=O)O", "C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O", "F/C=C/F", "[13CH4]"),
     *("C1CC2CCC1C2", "c1ccc2[nH]ccc2c1", "O=S(=O)(O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "C1=CC=CC=C1C(O)=O"),

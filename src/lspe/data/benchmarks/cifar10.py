@@ -21,13 +21,13 @@ import numpy as np
 
 from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import pointers
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import by_code, in_order
+from lspe.features import ContinuousFeatures
 from lspe.locations import Root, cache_root
 
 NEIGHBOURS = 8
@@ -55,7 +55,7 @@ def _about(source: Path) -> Description:
         task="multiclass",
         num_outputs=len(CLASSES),
         task_names=("class",),
-        features=Features("continuous", node_dim=5, edge_dim=1),
+        features=ContinuousFeatures(node_features=5, edge_features=1),
         source=str(source),
         class_names=CLASSES,
     )

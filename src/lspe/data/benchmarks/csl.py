@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from lspe.data.benchmarks.download import find
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, k_folds
+from lspe.features import NoFeatures
 from lspe.locations import Root
 
 NODES = 41
@@ -53,7 +53,7 @@ def build(path: Path, arrays: Path | None, folds: Path | None) -> None:
         task="multiclass",
         num_outputs=len(SKIPS),
         task_names=("class",),
-        features=Features("none"),
+        features=NoFeatures(),
         source=f"{arrays or 'generated'}; folds {folds or 'generated'}",
         class_names=tuple(f"skip {skip}" for skip in SKIPS),
     )

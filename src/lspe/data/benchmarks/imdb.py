@@ -15,12 +15,12 @@ import numpy as np
 
 from lspe.data.benchmarks.download import Source, obtain
 from lspe.data.errors import DataError
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, hold_out, k_folds
+from lspe.features import ContinuousFeatures
 from lspe.locations import Root
 
 _URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -76,7 +76,7 @@ def build(path: Path, archive: Path, collection: str, expected: int | None = Non
         task="multiclass",
         num_outputs=classes,
         task_names=("genre",),
-        features=Features("continuous", node_dim=1, edge_dim=1),
+        features=ContinuousFeatures(node_features=1, edge_features=1),
         source=f"{archive}; folds {'given' if has_folds else 'made here: the archive has none'}",
         class_names=tuple(f"genre {number}" for number in range(classes)),
     )

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from lspe.data.errors import DataError, MoleculeError
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.splits import random_split
+from lspe.features import CategoricalFeatures
 from lspe.locations import Root
 
 
@@ -48,11 +48,10 @@ def build(path: Path) -> None:
     kekule = [kekule_form(mol) for mol in mols]
     seen = Counter(name for number in splits["train"] for name in atom_types(kekule[number]))
     vocabulary = tuple(sorted(seen, key=lambda name: (-seen[name], name)))
-    features = Features(
-        "categorical",
-        atom_types=len(vocabulary) + 1,
-        bond_types=5,
-        atom_vocabulary=vocabulary,
+    features = CategoricalFeatures(
+        node_types=len(vocabulary) + 1,
+        edge_types=5,
+        vocabulary=vocabulary,
         unknown=True,
     )
     y = np.array([[penalised_log_p(mol)] for mol in mols], dtype=np.float32)

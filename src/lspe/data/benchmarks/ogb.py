@@ -15,13 +15,13 @@ import numpy as np
 
 from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
-from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Splits, by_code, check_partition
+from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, OGBFeatures
 from lspe.locations import Root
 
 _URL = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/{}.zip"
@@ -59,7 +59,7 @@ def _about(name: str, tasks: tuple[str, ...], source: Path) -> Description:
         task="binary",
         num_outputs=len(tasks),
         task_names=tasks,
-        features=Features("ogb"),
+        features=OGBFeatures(),
         source=str(source),
     )
 

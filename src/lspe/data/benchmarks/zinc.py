@@ -13,20 +13,20 @@ import numpy as np
 
 from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.data.errors import DataError
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import NAMES, in_order
+from lspe.features import CategoricalFeatures
 from lspe.locations import Root
 
 VOCABULARY = (
     "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -", "S -", "I",
     "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
 )  # fmt: skip
-FEATURES = Features("categorical", atom_types=28, bond_types=4, atom_vocabulary=VOCABULARY)
+FEATURES = CategoricalFeatures(node_types=28, edge_types=4, vocabulary=VOCABULARY)
 
 _ARRAYS = "zinc12k_graphs.npz"
 _TABLE = "zinc250k.csv.gz"

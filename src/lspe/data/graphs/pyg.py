@@ -15,17 +15,26 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from lspe.data.errors import DataError
-from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, Features
-from lspe.data.graphdata import GraphData, Task
+from lspe.data.graphdata import GraphData
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Fractions, Splits, random_split
+from lspe.data.tasks import TaskKind
+from lspe.features import (
+    OGB_ATOM_TABLE,
+    OGB_BOND_TABLE,
+    CategoricalFeatures,
+    ContinuousFeatures,
+    Features,
+    NoFeatures,
+    OGBFeatures,
+)
 
 
 def from_pyg(
     graphs: Sequence[Data] | str | os.PathLike[str],
     *,
-    task: Task | None = None,
+    task: TaskKind | None = None,
     splits: Splits | None = None,
     fractions: Fractions = (0.8, 0.1, 0.1),
     seed: int = 0,
@@ -111,11 +120,11 @@ def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Fea
     if x is None:
         if edge_attr is not None:
             raise DataError("the edges have edge_attr but the nodes no x; give each node one, for instance 1.0")
-        return Features("none")
+        return NoFeatures()
     if x.dtype.kind == "f":
         edge_attr = np.ones((edges, 1), dtype=np.float32) if edge_attr is None else edge_attr.astype(np.float32)
         node["x"], edge["edge_attr"] = x.reshape(len(x), -1), edge_attr.reshape(len(edge_attr), -1)
-        return Features("continuous", node_dim=node["x"].shape[1], edge_dim=edge["edge_attr"].shape[1])
+        return ContinuousFeatures(node_features=node["x"].shape[1], edge_features=edge["edge_attr"].shape[1])
     if edge_attr is None:
         edge_attr = np.ones(edges, dtype=np.int64)
     if edge_attr.dtype.kind not in "iu":
@@ -123,16 +132,16 @@ def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Fea
     if x.shape[1:] == (9,) and edge_attr.shape[1:] == (3,):
         if (x < 0).any() or (x >= OGB_ATOM_TABLE).any() or (edge_attr >= OGB_BOND_TABLE).any():
             raise DataError("x is [N, 9] and edge_attr [E, 3], but they are not OGB's atom and bond features")
-        return Features("ogb")
+        return OGBFeatures()
     if x.size != len(x) or edge_attr.size != len(edge_attr):
         raise DataError(f"x has {x.shape[1]} whole numbers a node; give one type a node, or floating point features")
     node["x"], edge["edge_attr"] = x.reshape(-1), edge_attr.reshape(-1)
     if x.min(initial=0) < 0 or edge_attr.min(initial=1) < 1:
         raise DataError("node types begin at 0 and edge types at 1 (0 is kept for edges a network adds)")
-    return Features("categorical", atom_types=int(x.max()) + 1, bond_types=int(edge_attr.max(initial=1)) + 1)
+    return CategoricalFeatures(node_types=int(x.max()) + 1, edge_types=int(edge_attr.max(initial=1)) + 1)
 
 
-def _with_targets(packed: PackedGraphs, task: Task | None) -> tuple[PackedGraphs, Task, int]:
+def _with_targets(packed: PackedGraphs, task: TaskKind | None) -> tuple[PackedGraphs, TaskKind, int]:
     """The set with ``y`` in the form of its task, the task, and the number of outputs."""
     y = packed.graph["y"]
     values = y[~np.isnan(y)] if y.dtype.kind == "f" else y

@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
-from lspe.data.features import Features
 from lspe.data.molecules.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index, both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
+from lspe.features import Features, OGBFeatures
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-OGB = Features("ogb")
+OGB = OGBFeatures()
 _AT_ONCE = 500
 _WORTH_PROCESSES = 4_000
 
@@ -42,7 +42,7 @@ def smiles_to_data(smiles: str, features: Features = OGB, *, fragments: Fragment
 
 
 def smiles_to_graphs(
-    smiles: Sequence[str], features: Features, *, fragments: Fragments = "keep", processes: int | None = None
+    smiles: Sequence[str], features: Features = OGB, *, fragments: Fragments = "keep", processes: int | None = None
 ) -> Molecules:
     """The graphs of a list of SMILES, in memory; SMILES that cannot be read are left out, with the reason."""
     graphs, rows = [], []

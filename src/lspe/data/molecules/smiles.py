@@ -17,7 +17,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Atom, Bond, BondStereo, BondType, HybridizationType
 
 from lspe.data.errors import DataError, MoleculeError
-from lspe.data.features import Features
+from lspe.features import CategoricalFeatures, Features
 
 Mol = Any
 Fragments = Literal["keep", "largest", "error"]
@@ -157,13 +157,13 @@ def _place_in(entries: Sequence[int], values: NDArray[np.int64], *, otherwise: i
     return place[values]
 
 
-def kekule_arrays(mols: Iterable[Mol], features: Features) -> MoleculeArrays:
+def kekule_arrays(mols: Iterable[Mol], features: CategoricalFeatures) -> MoleculeArrays:
     """ZINC's features: the type of each atom (:func:`atom_types`) and the order of each bond, in the Kekulé
     form.
 
     `mols` are as :func:`kekule_form` or an unsanitised Kekulé SMILES gives them.
     """
-    number_of = {name: number for number, name in enumerate(features.atom_vocabulary)}
+    number_of = {name: number for number, name in enumerate(features.vocabulary)}
     unknown_atom, unknown_bond = len(number_of), 4
     num_nodes, num_bonds = [], []
     bonds: list[int] = []
@@ -222,12 +222,12 @@ def arrays_for(features: Features) -> Callable[[Sequence[Mol]], MoleculeArrays]:
     """What turns molecules into arrays with these features."""
     if features.kind == "ogb":
         return ogb_arrays
-    if features.kind == "categorical" and features.atom_vocabulary:
+    if features.kind == "categorical" and features.vocabulary:
         return partial(_kekulise, features=features)
     raise DataError(f"molecules cannot be given {features.kind!r} features")
 
 
-def _kekulise(mols: Sequence[Mol], features: Features) -> MoleculeArrays:
+def _kekulise(mols: Sequence[Mol], features: CategoricalFeatures) -> MoleculeArrays:
     return kekule_arrays((kekule_form(mol) for mol in mols), features)
 
 
@@ -274,7 +274,7 @@ def read_smiles(
         for row, text in enumerate(smiles):
             try:
                 mol = _parse(text, fragments)
-                if not features.unknown and features.kind == "categorical":
+                if features.kind == "categorical" and not features.unknown:
                     to_arrays([mol])
             except MoleculeError as error:
                 reasons[row] = error.reason

@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from lspe.data.errors import DataError
-from lspe.data.features import Features
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.molecules.conversion import iter_readings, to_packed
 from lspe.data.molecules.smiles import Fragments, canonical, read_smiles
@@ -30,11 +29,13 @@ from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_sp
 from lspe.data.table.columns import check_column, find_smiles_column, find_target_columns
 from lspe.data.table.duplicates import find_duplicates, fingerprints
 from lspe.data.table.reading import iter_table_chunks
-from lspe.data.table.targets import LARGEST, Targets, Task, check_something_to_learn, read_targets, to_number
+from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number
+from lspe.data.tasks import TaskKind
+from lspe.features import OGBFeatures
 
 OnInvalid = Literal["error", "skip", "nan"]
 
-_FEATURES = Features("ogb")
+_FEATURES = OGBFeatures()
 _MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid skip)."
 
 
@@ -62,7 +63,7 @@ class Table:
         return len(self.smiles)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskKind:
         return self.targets.task
 
     def to_graphs(
@@ -207,7 +208,7 @@ def read_table(
     *,
     smiles: str | None = None,
     targets: str | Sequence[str] | None = None,
-    task: Task | None = None,
+    task: TaskKind | None = None,
     weight: str | None = None,
     split_column: str | None = None,
     on_invalid: OnInvalid = "error",

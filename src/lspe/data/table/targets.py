@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array
-
-Task = Literal["regression", "binary", "multiclass"]
+from lspe.data.tasks import TaskKind
 
 LARGEST = float(np.finfo(np.float32).max)
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?"})
@@ -28,7 +26,7 @@ class Targets:
     - `problems`: (row position, column, value, what is wrong) of each value that is no label.
     """
 
-    task: Task
+    task: TaskKind
     y: Array
     class_names: tuple[str, ...]
     problems: list[tuple[int, str, str, str]]
@@ -59,7 +57,7 @@ def to_number(value: str) -> float | None:
         return None
 
 
-def read_targets(columns: dict[str, Sequence[str]], task: Task | None, name: str) -> Targets:
+def read_targets(columns: dict[str, Sequence[str]], task: TaskKind | None, name: str) -> Targets:
     """The targets of the table `name` from the text in its target columns."""
     numbers = {column: [to_number(value) for value in values] for column, values in columns.items()}
     if task is None:
@@ -69,7 +67,7 @@ def read_targets(columns: dict[str, Sequence[str]], task: Task | None, name: str
     return _numbers(columns, numbers, task)
 
 
-def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], name: str) -> Task:
+def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], name: str) -> TaskKind:
     for column, values in columns.items():
         given = sum(not is_missing(value) for value in values)
         if not given:
@@ -91,7 +89,7 @@ def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float |
     return "binary" if set(usable) <= {0.0, 1.0} else "regression"
 
 
-def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], task: Task) -> Targets:
+def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], task: TaskKind) -> Targets:
     problems = []
     y = np.full((len(next(iter(columns.values()))), len(columns)), np.nan)
     for position, (column, values) in enumerate(columns.items()):
