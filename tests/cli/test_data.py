@@ -8,7 +8,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from lspe.cli.data import app
-from lspe.data import available, load
+from lspe.data import available, load_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def run(*arguments: str) -> Result:
 
 def test_list_says_what_there_is(tmp_path: Path) -> None:
     (tmp_path / "pcba.zip").touch()
-    load("csl", tmp_path)
+    load_benchmark("csl", tmp_path)
     entries = {entry["name"]: entry for entry in json.loads(run("list", "--root", str(tmp_path), "--json").stdout)}
     assert entries.keys() == available().keys()
     assert entries["molpcba"]["source"] == str(tmp_path / "pcba.zip")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lspe.config import ConfigError
-from lspe.data import GraphData, load
+from lspe.data import GraphData, load_benchmark
 from lspe.experiment import (
     Experiment,
     TableSource,
@@ -122,7 +122,7 @@ def test_the_size_of_a_vocabulary_made_from_the_data_is_theirs(
 
 
 def test_delta_is_the_papers_on_zinc(shared_data: Path) -> None:
-    assert mean_log_degree(load("zinc", shared_data).split("train")) == pytest.approx(1.12059, abs=5e-6)
+    assert mean_log_degree(load_benchmark("zinc", shared_data).split("train")) == pytest.approx(1.12059, abs=5e-6)
 
 
 def test_the_yaml_says_everything() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from lspe.data import GraphData, load
+from lspe.data import GraphData, load_benchmark
 from lspe.encodings import kinds_by_column, random_walk_encoding, uniqueness
 from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
@@ -37,7 +37,7 @@ def zinc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphData]:
         pytest.skip("LSPE_DATA has no zinc12k_graphs.npz")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LSPE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield load("zinc")
+        yield load_benchmark("zinc")
 
 
 def sketch_of(name: str) -> Sketch:

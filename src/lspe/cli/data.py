@@ -56,13 +56,13 @@ def info(
 
     Example: lspe data info zinc --picture zinc.png
     """
-    from lspe.data import load, read_table
+    from lspe.data import load_benchmark, read_table
     from lspe.data.statistics import draw_samples, statistics
 
     if Path(name).is_file():
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:
-        data = load(name, root)
+        data = load_benchmark(name, root)
     figures = statistics(data)
     typer.echo(json.dumps(figures, indent=2) if as_json else "\n".join(_lines(figures)))
     if data.report is not None and not as_json:
@@ -100,10 +100,10 @@ def prepare(
 
     Example: lspe data prepare zinc moltox21 --encoding rwpe -k 20
     """
-    from lspe.data import load
+    from lspe.data import load_benchmark
 
     for name in names:
-        data = load(name, root, encoding=encoding, k=k)
+        data = load_benchmark(name, root, encoding=encoding, k=k)
         typer.echo(f"{name}: {len(data.graphs):,} graphs in {data.graphs.path}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lspe._lazy import names_on_use
 
 if TYPE_CHECKING:
-    from lspe.data.benchmarks.catalogue import Benchmark, available, load
+    from lspe.data.benchmarks.catalogue import Benchmark, available, load_benchmark
     from lspe.data.errors import CorruptFileError, DataError
     from lspe.data.graphdata import GraphData
     from lspe.data.graphs.pyg import from_pyg
@@ -35,7 +35,7 @@ _HOME = {
     "available": ".benchmarks.catalogue",
     "from_pyg": ".graphs.pyg",
     "iter_table_chunks": ".table.reading",
-    "load": ".benchmarks.catalogue",
+    "load_benchmark": ".benchmarks.catalogue",
     "read_table": ".table.table",
     "smiles_to_data": ".molecules.conversion",
     "smiles_to_graphs": ".molecules.conversion",
@@ -55,7 +55,7 @@ __all__ = [
     "available",
     "from_pyg",
     "iter_table_chunks",
-    "load",
+    "load_benchmark",
     "read_table",
     "smiles_to_data",
     "smiles_to_graphs",

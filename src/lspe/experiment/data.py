@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from lspe.config import ConfigError
-from lspe.data import BatchLoader, GraphData, PackedGraphs, load
+from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
@@ -19,7 +19,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
     elif experiment.dataset == OWN:
         raise ConfigError(f"{experiment.name} is for one's own data: name the table with --data table.csv")
     else:
-        data = load(experiment.dataset, root)
+        data = load_benchmark(experiment.dataset, root)
     return data.with_encoding(experiment.model.encoding, experiment.model.k)
 
 

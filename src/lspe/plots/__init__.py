@@ -46,7 +46,7 @@ def draw(
         sources: The table of ``k-study``, the run folders of ``curves``.
         out: The folder to write to.
         form: ``png``, ``svg`` or ``both``.
-        root: Where ZINC is looked for, see :func:`lspe.data.load`.
+        root: Where ZINC is looked for, see :func:`lspe.data.load_benchmark`.
 
     """
     if name == "all":
@@ -89,9 +89,9 @@ def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os
 
         return training_curves([run for source in sources for run in open_runs(Path(source))])
 
-    from lspe.data import load
+    from lspe.data import load_benchmark
 
-    data = load("zinc", root)
+    data = load_benchmark("zinc", root)
     if name == "distinct":
         from lspe.plots.distinct import count_distinct, distinct_encodings
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from lspe.data import DataError, GraphData, available, load
+from lspe.data import DataError, GraphData, available, load_benchmark
 from lspe.data.benchmarks.cifar10 import nearest_by_place
 from lspe.data.benchmarks.csl import SKIPS
 from lspe.data.benchmarks.inventory import verify
@@ -215,24 +215,24 @@ def test_zinc_full_from_its_table_has_the_graphs_of_the_subset(
 
 
 def test_a_second_start_converts_nothing(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = load("zinc", shared_data, encoding="rwpe", k=8)
+    first = load_benchmark("zinc", shared_data, encoding="rwpe", k=8)
 
     def never(*_: object) -> None:
         raise AssertionError("converted again")
 
     monkeypatch.setattr("lspe.data.benchmarks.zinc.from_arrays", never)
     monkeypatch.setattr("lspe.data.packed.cached_encodings._compute", never)
-    again = load("zinc", shared_data, encoding="rwpe", k=8)
+    again = load_benchmark("zinc", shared_data, encoding="rwpe", k=8)
     assert again.graphs.path == first.graphs.path
     assert torch.equal(again.graphs.batch([5]).random_walk_pe, first.graphs.batch([5]).random_walk_pe)
 
 
 def test_a_damaged_packed_set_is_converted_anew(shared_data: Path) -> None:
-    path = load("csl", shared_data).graphs.path
+    path = load_benchmark("csl", shared_data).graphs.path
     assert path is not None
     sound = path.read_bytes()
     path.write_bytes(sound[: len(sound) // 2])
-    assert len(load("csl", shared_data).graphs) == 150
+    assert len(load_benchmark("csl", shared_data).graphs) == 150
     assert path.read_bytes() == sound
 
 
@@ -241,11 +241,11 @@ def test_a_changed_source_is_converted_anew(shared_data: Path, tmp_path: Path) -
     root.mkdir()
     for name in ("csl.npz", "csl_5fold.json"):
         (root / name).write_bytes((shared_data / name).read_bytes())
-    before = load("csl", root)
+    before = load_benchmark("csl", root)
     with np.load(root / "csl.npz") as file:
         content = dict(file)
     np.savez(root / "csl.npz", **{**content, "y": content["y"][::-1]})
-    after = load("csl", root)
+    after = load_benchmark("csl", root)
     assert after.graphs.path != before.graphs.path
     assert after.graphs.y.tolist() == before.graphs.y.tolist()[::-1]
 
@@ -254,7 +254,7 @@ def _prepare(cache: str, go: str) -> tuple[float, float]:
     os.environ["LSPE_CACHE"] = cache
     while not os.path.exists(go):
         pass
-    graphs = load("csl", encoding="rwpe", k=5).graphs
+    graphs = load_benchmark("csl", encoding="rwpe", k=5).graphs
     return float(graphs.source.sum()), float(graphs.node["random_walk_pe"].sum())
 
 
@@ -272,15 +272,15 @@ def test_two_processes_preparing_the_same_set_do_not_get_into_each_others_way(tm
 
 def test_nothing_is_ever_written_into_the_data_root(shared_data: Path) -> None:
     before = {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(shared_data)}
-    load("csl", shared_data, encoding="rwpe", k=2)
+    load_benchmark("csl", shared_data, encoding="rwpe", k=2)
     assert {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(shared_data)} == before
 
 
 def test_unknown_names_and_half_encodings_are_refused(built_in: Benchmarks) -> None:
     with pytest.raises(DataError, match=f"'zink'; there are {', '.join(available())}"):
-        load("zink")
+        load_benchmark("zink")
     with pytest.raises(DataError, match="needs both"):
-        load("csl", encoding="rwpe")
+        load_benchmark("csl", encoding="rwpe")
     csl = built_in["csl"]
     with pytest.raises(DataError, match=r"data.fold\(0\).split\('train'\)"):
         csl.split("train")
@@ -309,7 +309,7 @@ def test_a_damaged_source_is_named(shared_data: Path, tmp_path: Path, name: str,
         content[len(content) // 3 : len(content) // 3 + 50] = bytes(50)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(DataError, match=file):
-        load(name, tmp_path)
+        load_benchmark(name, tmp_path)
 
 
 def test_a_cache_that_may_not_be_written_is_named(cache: Path) -> None:
@@ -317,7 +317,7 @@ def test_a_cache_that_may_not_be_written_is_named(cache: Path) -> None:
     (cache / "packed").chmod(0o555)
     try:
         with pytest.raises(DataError, match="set LSPE_CACHE"):
-            load("csl")
+            load_benchmark("csl")
     finally:
         (cache / "packed").chmod(0o755)
 
@@ -328,18 +328,18 @@ def test_a_full_disk_is_said_in_words(cache: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("shutil.copyfileobj", no_room)
     with pytest.raises(DataError, match="no room left for"):
-        load("csl")
+        load_benchmark("csl")
     assert not list((cache / "packed").glob("*.lspe"))
     monkeypatch.undo()
 
 
 def test_what_a_killed_process_left_is_cleared_away(cache: Path, tmp_path: Path) -> None:
-    path = load("csl", tmp_path).graphs.path
+    path = load_benchmark("csl", tmp_path).graphs.path
     assert path is not None
     left = path.parent / f".{path.name}.abc.tmp"
     left.mkdir()
     (left / "0").write_bytes(b"half")
     path.unlink()
-    load("csl", tmp_path)
+    load_benchmark("csl", tmp_path)
     assert path.exists()
     assert not left.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lspe.data import DataError, load
+from lspe.data import DataError, load_benchmark
 from lspe.data.benchmarks.download import Source, find, obtain
 from lspe.locations import cache_root, data_root
 
@@ -119,4 +119,4 @@ def test_every_benchmark_that_is_not_there_says_where_to_put_it(
 
     monkeypatch.setattr("urllib.request.urlopen", offline)
     with pytest.raises(DataError, match=r"no connection.*put it there: " + str(tmp_path)):
-        load(name, tmp_path)
+        load_benchmark(name, tmp_path)

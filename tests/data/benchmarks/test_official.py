@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
-from lspe.data import DataError, GraphData, load
+from lspe.data import DataError, GraphData, load_benchmark
 from lspe.data.benchmarks import cifar10, imdb, ogb, zinc
 
 Molecule = dict[str, Any]
@@ -108,7 +108,7 @@ def test_an_archive_that_is_another_one_is_refused(
     with pytest.raises(
         DataError, match=r"gives parts of \[9, 5, 4\] molecules; there should be \[220011, 24445, 5000\]"
     ):
-        load("zinc-full", tmp_path)
+        load_benchmark("zinc-full", tmp_path)
     del zinc_parts["test"]
     archive = zinc_archive(tmp_path / "other.zip", zinc_parts)
     with pytest.raises(DataError, match=r"has no test.pickle"):
@@ -150,7 +150,7 @@ def test_the_official_imdb_archive_without_folds_gets_stratified_ones(shared_dat
         for name in given.namelist():
             if "10fold_idx" not in name:
                 out.writestr(name, given.read(name))
-    data = load("imdb-multi", tmp_path)
+    data = load_benchmark("imdb-multi", tmp_path)
     assert "made here" in data.source
     assert len(data.folds) == 10
     for fold in data.folds:
@@ -163,10 +163,10 @@ def test_the_official_imdb_archive_without_folds_gets_stratified_ones(shared_dat
 def test_a_small_imdb_archive_is_not_the_benchmark(tmp_path: Path) -> None:
     tu_archive(tmp_path / "IMDB-BINARY.zip", "IMDB-BINARY")
     with pytest.raises(DataError, match="holds 3 graphs; IMDB-BINARY has 1000"):
-        load("imdb-binary", tmp_path)
+        load_benchmark("imdb-binary", tmp_path)
     tu_archive(tmp_path / "IMDB-MULTI.zip", "IMDB-BINARY")
     with pytest.raises(DataError, match=r"has no IMDB-MULTI/IMDB-MULTI_A.txt"):
-        load("imdb-multi", tmp_path)
+        load_benchmark("imdb-multi", tmp_path)
 
 
 def ogb_tables(graphs: int, tasks: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -268,7 +268,7 @@ def test_a_damaged_ogb_archive_says_what_is_wrong(
 def test_a_small_ogb_archive_is_not_the_benchmark(tmp_path: Path) -> None:
     ogb_archive(tmp_path / "pcba.zip", "pcba", ogb_tables(11, 128))
     with pytest.raises(DataError, match="holds 11 graphs; molpcba has 437929"):
-        load("molpcba", tmp_path)
+        load_benchmark("molpcba", tmp_path)
 
 
 def test_ogbs_addresses_are_those_of_its_own_list() -> None:
@@ -313,14 +313,14 @@ def test_cifar10_from_pygs_archive(tmp_path: Path) -> None:
             pairs = set(zip(*ours.edge_index.tolist(), ours.edge_attr[:, 0].tolist(), strict=True))
             assert pairs == set(zip(*expected["edge_index"].tolist(), expected["edge_attr"].tolist(), strict=True))
     with pytest.raises(DataError, match=r"parts of \(4, 3, 2\) graphs; CIFAR10 has \(45000, 5000, 10000\)"):
-        load("cifar10", tmp_path)
+        load_benchmark("cifar10", tmp_path)
 
 
 def test_folds_of_csl_in_another_order_are_read_the_same(tmp_path: Path) -> None:
-    first = load("csl", tmp_path)
+    first = load_benchmark("csl", tmp_path)
     folds = {part: [fold[part].tolist()[::-1] for fold in first.folds] for part in ("train", "val", "test")}
     (tmp_path / "csl_5fold.json").write_text(json.dumps(folds))
-    again = load("csl", tmp_path)
+    again = load_benchmark("csl", tmp_path)
     assert again.graphs.path != first.graphs.path
     for ours, expected in zip(again.folds, first.folds, strict=True):
         for part in expected:

@@ -80,7 +80,9 @@ def available() -> dict[str, Benchmark]:
     return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
-def load(name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None) -> GraphData:
+def load_benchmark(
+    name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None
+) -> GraphData:
     """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
 
     It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise
