@@ -29,7 +29,7 @@ HOUSE: dict[str, set[str]] = {
     "experiment": {"config", "data", "encodings", "features", "locations", "nn"},
     "training": {"_lazy", "_version", "data", "errors", "experiment", "features", "files", "locations", "nn"},
     "predict": {"data", "errors", "experiment", "features", "files", "nn", "training"},
-    "estimators": {"data", "errors", "experiment", "features", "predict", "training"},
+    "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
     "plots": {"config", "data", "encodings", "errors", "experiment", "isomorphism", "predict", "training"},
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},

@@ -50,7 +50,7 @@ def validate(model: type[Model], values: Any, source: str) -> Model:
         raise ConfigError("\n".join(lines)) from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml_file(path: Path) -> dict[str, Any]:
     """The keys and values of a YAML file."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -19,9 +19,9 @@ from lspe.experiment.overriding import override, with_protocol, with_table
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.features import table_sizes
+from lspe.files import write_json, write_text
 from lspe.predict import Predictor, load
 from lspe.predict.member import Member
-from lspe.training.run import write_json, write_text
 from lspe.training.without_folder import fit_in_memory
 
 FORMAT = 1

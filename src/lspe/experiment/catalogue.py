@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from lspe.config import ConfigError, read_yaml, unknown_name, validate
+from lspe.config import ConfigError, read_yaml_file, unknown_name, validate
 from lspe.experiment.network import build
 from lspe.experiment.preset import Preset
 from lspe.nn.network import Network
@@ -23,12 +23,12 @@ def load_preset(name: str) -> Preset:
     """The preset of that name (``zinc/gatedgcn-lspe``), or one's own from a YAML file of that path."""
     own = Path(name)
     if own.suffix in (".yaml", ".yml"):
-        return validate(Preset, {"name": own.stem, **read_yaml(own)}, name)
+        return validate(Preset, {"name": own.stem, **read_yaml_file(own)}, name)
     known = list_presets()
     if name not in known:
         raise ConfigError(unknown_name("preset", name, known))
     path = _FOLDER / f"{name}.yaml"
-    return validate(Preset, {"name": name, **read_yaml(path)}, path.name)
+    return validate(Preset, {"name": name, **read_yaml_file(path)}, path.name)
 
 
 def build_network(preset: Preset | str) -> Network:

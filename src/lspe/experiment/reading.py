@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lspe.config import read_yaml, validate
+from lspe.config import read_yaml_file, validate
 from lspe.experiment.catalogue import load_preset
 from lspe.experiment.value import CONFIG, Experiment
 
@@ -14,4 +14,4 @@ def read_experiment(source: str) -> Experiment:
         path = path / CONFIG
     if path.suffix not in (".yaml", ".yml"):
         return Experiment(**load_preset(source).model_dump())
-    return validate(Experiment, {"name": path.stem, **read_yaml(path)}, str(path))
+    return validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))

@@ -15,12 +15,13 @@ from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
 from lspe.experiment.value import CONFIG, Experiment
+from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.readout import readout
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
 from lspe.training.objective import Objective
-from lspe.training.run import Interface, Run, Which, write_json, write_text
+from lspe.training.run import Interface, Run, Which
 
 _MOST_GRAPHS = 128
 _MOST_PAIRS = 2**22

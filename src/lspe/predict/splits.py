@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from lspe.data import GraphData
 from lspe.data.tasks import TaskKind
+from lspe.files import write_table
+from lspe.files.tables import DIGITS
 from lspe.predict.member import Encoded, Member
 from lspe.predict.naming import output_names
-from lspe.predict.output import DIGITS
-from lspe.training.run import Run, write_table
+from lspe.training.run import Run
 
 
 @dataclass(frozen=True)

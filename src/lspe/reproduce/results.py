@@ -12,8 +12,8 @@ from lspe.experiment.overriding import override
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.task import format_score
 from lspe.experiment.value import CONFIG
+from lspe.files import write_table, write_text
 from lspe.reproduce.tables import BASELINES, Row
-from lspe.training.run import write_table, write_text
 from lspe.training.seeds_and_folds import open_runs, summarize
 from lspe.training.summary import CONSTANT
 

@@ -18,7 +18,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,6 @@ from lspe.experiment import build_network
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.features import Features, read_features
-from lspe.files import complete_or_nothing
 from lspe.nn import Network
 from lspe.training import checkpoint
 from lspe.training.environment import versions
@@ -195,41 +194,6 @@ class Run:
         return values
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole: it has its name only when it is complete."""
-    try:
-        with complete_or_nothing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a row to what :func:`write_table` wrote."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(",".join("" if value is None else str(value) for value in row.values()) + "\n")
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def _cannot_write(path: Path, error: OSError) -> RunError:
-    return RunError(
-        f"{path} could not be written ({error}). Make room or mend the permissions, "
-        f"then go on with: lspe train {path.parent} --resume"
-    )
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object as JSON; NaN is refused."""
-    write_text(path, json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows with the same keys as CSV; ``None`` is an empty field."""
-    rows = list(rows)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, out.getvalue())
+def go_on_with(folder: Path) -> str:
+    """What to do when a file of a run could not be written and the reason is mended."""
+    return f"go on with: lspe train {folder} --resume"

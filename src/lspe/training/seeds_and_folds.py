@@ -12,10 +12,11 @@ from lspe.data import GraphData
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
 from lspe.experiment.value import CONFIG, Experiment
+from lspe.files import write_json, write_text
 from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit
-from lspe.training.run import Run, RunError, Which, write_json, write_text
+from lspe.training.run import Run, RunError, Which, go_on_with
 from lspe.training.summary import SPLITS
 
 
@@ -52,13 +53,13 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
             )
         folder.mkdir(parents=True, exist_ok=True)
         text = f"# lspe train {CONFIG} repeats these {len(parts)} runs\n{experiment.to_yaml()}"
-        write_text(folder / CONFIG, text)
+        write_text(folder / CONFIG, text, then=go_on_with(folder))
     try:
         runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
     except Interrupted:
         raise Interrupted(folder) from None
     if is_first():
-        write_json(folder / "summary.json", summarize(runs))
+        write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
     return Run(folder)
 
 

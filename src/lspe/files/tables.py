@@ -1,4 +1,4 @@
-"""Tables of predictions in files: CSV, TSV or Parquet, a few rows at a time, under their name only when complete."""
+"""Tables in CSV, TSV or Parquet, a few rows at a time, under their name only when complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lspe.errors import UserError
-from lspe.files import check_folder_of, complete_or_nothing
+from lspe.files.parquet import ParquetWriter
+from lspe.files.whole import check_folder_of, complete_or_nothing
 
 DIGITS = 7
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -61,9 +62,7 @@ def open_table(
             if zipped:
                 binary = stack.enter_context(gzip.GzipFile(fileobj=binary, mode="wb"))
             if kind == ".parquet":
-                writer = _Parquet(binary, numeric, schema)
-                stack.callback(writer.close)
-                yield writer
+                yield _Rows(stack, binary, numeric, schema)
                 return
             file = stack.enter_context(_as_text(binary))
         text = _Delimited(file, _DELIMITERS[kind])
@@ -88,10 +87,11 @@ class _Delimited:
         )
 
 
-class _Parquet:
-    def __init__(self, file: Any, numeric: Mapping[str, bool], schema: Any | None) -> None:
+class _Rows:
+    """Rows of cells to a Parquet file."""
+
+    def __init__(self, stack: ExitStack, file: Any, numeric: Mapping[str, bool], schema: Any | None) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         before = {field.name.strip(): field.type for field in schema or () if _comes_back_from_text(field.type)}
         self.schema = pa.schema(
@@ -100,17 +100,14 @@ class _Parquet:
                 for name, is_number in numeric.items()
             ]
         )
-        self.writer = pq.ParquetWriter(file, self.schema)
+        self.writer = stack.enter_context(ParquetWriter(file, self.schema))
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
         import pyarrow as pa
 
         columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
         arrays = [_array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        self.writer.write_table(pa.table(arrays, schema=self.schema))
-
-    def close(self) -> None:
-        self.writer.close()
+        self.writer.write(pa.table(arrays, schema=self.schema))
 
 
 def _comes_back_from_text(kind: Any) -> bool:
