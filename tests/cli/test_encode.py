@@ -18,7 +18,7 @@ from lspe.data.errors import DataError
 from lspe.data.graphs.files import read_graph_file
 from lspe.encodings import laplacian_encoding, random_walk_encoding
 from lspe.errors import UserError
-from lspe.plots.sketch import sketch_smiles
+from lspe.plots.drawable_graphs import sketch_smiles
 
 SMILES = ["CCO", "C1CC", "c1ccccc1O", "", "[Na+].[Cl-]", "CC(C)(C)C"]
 GOOD = [0, 2, 4, 5]

@@ -19,13 +19,13 @@ from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots import FIGURES, draw
 from lspe.plots.distinct import count_distinct, distinct_encodings
+from lspe.plots.drawable_graphs import Sketch, sketch_graph, sketch_smiles
 from lspe.plots.drawing import draw_graph
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
+from lspe.plots.node_kinds import find_kinds, summary
 from lspe.plots.scores import read_k_study, score_against_k, training_curves
-from lspe.plots.sketch import Sketch, sketch_graph, sketch_smiles
 from lspe.plots.style import kind_colours
-from lspe.plots.tellapart import find_kinds, summary
 from lspe.training.run import Run
 from tests.graphs import random_graphs
 from tests.members import save as save_run

@@ -25,7 +25,7 @@ def compare(
 
     from lspe.cli.console import console
     from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
-    from lspe.plots.tellapart import summary
+    from lspe.plots.node_kinds import summary
 
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise UserError(f"{picture}: a picture is written to a file that ends in .png or .svg")
@@ -56,9 +56,9 @@ def _read(text: str) -> Any:
 
 
 def _draw(graphs: list[Any], titles: list[str], walk: Any, refinement: Any, picture: Path) -> None:
-    from lspe.plots.sketch import sketch_graph, sketch_smiles
+    from lspe.plots.drawable_graphs import sketch_graph, sketch_smiles
+    from lspe.plots.node_kinds import comparison
     from lspe.plots.style import save
-    from lspe.plots.tellapart import comparison
 
     first, second = (sketch_smiles(graph) if isinstance(graph, str) else sketch_graph(graph) for graph in graphs)
     names = [title if isinstance(graph, str) else Path(title).stem for graph, title in zip(graphs, titles, strict=True)]

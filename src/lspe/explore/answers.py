@@ -22,9 +22,9 @@ from lspe.explore.schema import (
     Verdict,
 )
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.plots.drawable_graphs import Sketch, sketch_molecule
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.sketch import Sketch, sketch_molecule
-from lspe.plots.tellapart import summary
+from lspe.plots.node_kinds import summary
 
 _FULLERENE = (
     "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"

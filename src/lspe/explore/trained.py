@@ -18,7 +18,7 @@ from lspe.errors import UserError
 from lspe.explore.answers import drawing, read_molecule
 from lspe.explore.schema import Positions, Prediction, RunAbout, Value
 from lspe.nn import Network
-from lspe.plots.sketch import sketch_molecule
+from lspe.plots.drawable_graphs import sketch_molecule
 from lspe.predict import load
 from lspe.predict.predictor import Predictions
 

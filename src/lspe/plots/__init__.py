@@ -69,12 +69,12 @@ _SOURCE_HINTS = {
 
 def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None) -> Any:
     if name in ("three-regular", "csl", "decalin"):
-        from lspe.plots import tellapart
+        from lspe.plots import node_kinds
 
         draw_example: dict[str, Callable[[], Any]] = {
-            "three-regular": tellapart.three_regular,
-            "csl": tellapart.skip_links,
-            "decalin": tellapart.decalin,
+            "three-regular": node_kinds.three_regular,
+            "csl": node_kinds.skip_links,
+            "decalin": node_kinds.decalin,
         }
         return draw_example[name]()
     if name == "k-study":

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from lspe.encodings import kinds_by_column, random_walk_encoding
 from lspe.isomorphism import Comparison
+from lspe.plots.drawable_graphs import Sketch, sketch_smiles
 from lspe.plots.drawing import common_box, draw_graph, draw_vectors
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.sketch import Sketch, sketch_smiles
 from lspe.plots.style import MUTED, kind_colours, style
 
 _MOST_ROWS = 8
