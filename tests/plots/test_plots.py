@@ -1,6 +1,5 @@
 """The data behind the pictures against known facts, and the files they become."""
 
-import itertools
 import os
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 
 from lspe.data import GraphData, load_benchmark
-from lspe.encodings import kinds_by_column, random_walk_encoding, uniqueness
 from lspe.errors import UserError
 from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
 from lspe.plots import FIGURES, draw
@@ -23,7 +21,6 @@ from lspe.plots.drawable_graphs import Sketch, sketch_graph, sketch_smiles
 from lspe.plots.drawing import draw_graph
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules
-from lspe.plots.node_kinds import find_kinds, summary
 from lspe.plots.scores import read_k_study, score_against_k, training_curves
 from lspe.plots.style import kind_colours
 from lspe.training.run import Run
@@ -94,35 +91,6 @@ def test_drawn_molecules_are_the_molecules_of_the_table(zinc: GraphData) -> None
         )
 
 
-@settings(max_examples=60, deadline=None)
-@given(random_graphs(max_nodes=9))
-def test_kinds_agree_with_uniqueness_and_only_split(data: Any) -> None:
-    k = 5
-    encoding = random_walk_encoding(data.edge_index, data.num_nodes, k)
-    kinds = kinds_by_column(encoding).numpy()
-    for column in range(k):
-        assert len(set(kinds[column])) == int(kinds[column].max()) + 1
-        assert int(kinds[column].max()) + 1 == int(uniqueness(encoding[:, : column + 1]))
-    for before, after in itertools.pairwise(kinds):
-        order = np.argsort(after, kind="stable")
-        assert (np.diff(before[order]) >= 0).all()  # what splits becomes neighbouring kinds
-        pairs = {(int(b), int(a)) for b, a in zip(before, after, strict=True)}
-        assert len(pairs) == int(after.max()) + 1
-
-
-def test_kinds_of_the_regular_graph_are_its_orbits() -> None:
-    found = find_kinds([EXAMPLES["three-regular"].sketch()], 4)
-    names = np.array(found.sketches[0].names)
-    assert {frozenset(names[found.kinds[0] == kind]) for kind in range(3)} == {
-        frozenset("0145"),
-        frozenset("27"),
-        frozenset("36"),
-    }
-    # RW^3_ii = (closed walks of three steps) / 27: one triangle in two directions for {2, 7} and {0, 1, 4, 5}
-    assert np.allclose(np.sort(found.vectors[:, 2]), [0, 2 / 27, 2 / 27])
-    assert np.allclose(found.vectors[:, 1], 1 / 3)
-
-
 @pytest.mark.parametrize(
     "first, second, walk, refinement",
     [
@@ -136,13 +104,6 @@ def test_examples_are_told_apart_as_known(first: str, second: str, walk: int | N
     assert not nx.is_isomorphic(a, b)
     assert random_walk_test(a, b).step == walk
     assert weisfeiler_lehman_test(a, b).step == refinement
-
-
-def test_pairs_share_no_kind_from_the_step_on_that_tells_them_apart() -> None:
-    sketches = [sketch_smiles(DECALIN), sketch_smiles(BICYCLOPENTYL)]
-    before, after = find_kinds(sketches, 4), find_kinds(sketches, 5)
-    assert (before.counts(0) == before.counts(1)).all()
-    assert not ((after.counts(0) > 0) & (after.counts(1) > 0)).any()
 
 
 def test_examples_have_the_degrees_they_are_named_for() -> None:
@@ -297,23 +258,3 @@ def test_curves_of_a_run_without_epochs_or_with_another_score_are_refused(tmp_pa
     binary = save_run(tmp_path / "binary", "binary")
     with pytest.raises(UserError, match="scored differently"):
         draw("curves", [fresh, binary], out=tmp_path)
-
-
-def test_summaries_say_which_test_saw_what() -> None:
-    def of(first: str, second: str) -> str:
-        return summary(random_walk_test(first, second), weisfeiler_lehman_test(first, second))
-
-    assert of("CCO", "CCCO").startswith("They are different before any step")
-    assert of("CCO", "CCN").startswith("Neither test")
-    assert "apart from step 5 on, 1-WL never" in of(DECALIN, BICYCLOPENTYL)
-    assert "from step 2 on, 1-WL from step 1 on" in of("CCCC", "CC(C)C")
-
-
-def test_random_walks_of_the_pairs_match_a_dense_matrix_power() -> None:
-    for name in (DECALIN, "csl-11-2"):
-        sketch = sketch_of(name)
-        adjacency = nx.to_numpy_array(sketch.to_networkx())
-        walk = adjacency / adjacency.sum(1, keepdims=True)
-        expected = np.stack([np.linalg.matrix_power(walk, step).diagonal() for step in range(1, 6)], axis=1)
-        found = find_kinds([sketch], 5)
-        assert np.allclose(found.vectors[found.kinds[0]], expected, atol=1e-12)

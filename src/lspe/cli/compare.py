@@ -24,8 +24,7 @@ def compare(
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
-    from lspe.plots.node_kinds import summary
+    from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
 
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise UserError(f"{picture}: a picture is written to a file that ends in .png or .svg")
@@ -38,7 +37,7 @@ def compare(
     table = Table("test", "verdict", "first step that differs", box=None)
     for name, result in (("random walk", walk), ("1-WL", refinement)):
         table.add_row(name, result.verdict, "–" if result.step is None else str(result.step))
-    console().print(table, summary(walk, refinement), sep="\n", highlight=False)
+    console().print(table, in_words(walk, refinement), sep="\n", highlight=False)
     if picture is not None:
         _draw(graphs, [first, second], walk, refinement, picture)
         console().print(f"wrote {picture}", highlight=False)

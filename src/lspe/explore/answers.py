@@ -12,8 +12,8 @@ from lspe.encodings import EncodingKind, encode, kinds_by_column
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
+    ComparedGraphs,
     CompareQuery,
-    Comparison,
     Edge,
     EncodedGraph,
     EncodeQuery,
@@ -21,10 +21,9 @@ from lspe.explore.schema import (
     Node,
     Verdict,
 )
-from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
 from lspe.plots.drawable_graphs import Sketch, sketch_molecule
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.node_kinds import summary
 
 _FULLERENE = (
     "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
@@ -57,7 +56,7 @@ def encode_graph(query: EncodeQuery) -> EncodedGraph:
     return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
 
 
-def compare_graphs(query: CompareQuery) -> Comparison:
+def compare_graphs(query: CompareQuery) -> ComparedGraphs:
     """Two graphs with their random walk encodings, kinds counted through both, and the verdicts of both tests."""
     texts = query.first, query.second
     sketches = [read_graph(text) for text in texts]
@@ -76,12 +75,12 @@ def compare_graphs(query: CompareQuery) -> Comparison:
     label = "element" if query.elements else None
     walk = random_walk_test(*graphs, label=label)
     refinement = weisfeiler_lehman_test(*graphs, label=label)
-    return Comparison(
+    return ComparedGraphs(
         first=first,
         second=second,
         random_walk=Verdict(verdict=walk.verdict, step=walk.step),
         weisfeiler_lehman=Verdict(verdict=refinement.verdict, step=refinement.step),
-        summary=summary(walk, refinement),
+        summary=in_words(walk, refinement),
     )
 
 

@@ -17,8 +17,8 @@ from lspe.explore import answers
 from lspe.explore.guard import Guard
 from lspe.explore.schema import (
     About,
+    ComparedGraphs,
     CompareQuery,
-    Comparison,
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
@@ -60,7 +60,7 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
         return answers.encode_graph(query)
 
     @app.post("/api/compare", tags=["graphs"])
-    def compare(query: CompareQuery) -> Comparison:
+    def compare(query: CompareQuery) -> ComparedGraphs:
         """Encode two graphs and try to tell them apart: by random walks, and by 1-WL."""
         return answers.compare_graphs(query)
 

@@ -82,7 +82,7 @@ class Verdict(BaseModel):
     step: int | None
 
 
-class Comparison(BaseModel):
+class ComparedGraphs(BaseModel):
     """Two graphs, with kinds counted through both of them, and what the tests say."""
 
     first: EncodedGraph
