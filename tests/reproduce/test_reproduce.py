@@ -13,7 +13,7 @@ from lspe.cli.main import app
 from lspe.config import ConfigError
 from lspe.data import DataError
 from lspe.experiment import list_presets, load_preset
-from lspe.reproduce import TABLES, Row, collect, reproduce, rows_of, runner
+from lspe.reproduce import TABLES, Row, collect, reproduce, rows_of_table, runner
 from lspe.reproduce.results import HEADER, Result, as_text, baselines_as_text
 from lspe.training import open_runs
 from lspe.training.progress import Progress
@@ -45,17 +45,17 @@ def test_every_row_of_the_paper_is_in_a_table_and_every_table_is_of_presets() ->
 
 
 def test_the_study_of_k_has_a_row_for_each() -> None:
-    names = [row.name for row in rows_of("k-study")]
+    names = [row.name for row in rows_of_table("k-study")]
     assert names[:2] == ["zinc/gatedgcn-lspe-k4", "zinc/gatedgcn-lspe-k8"]
     assert len(set(names)) == 12
-    result = collect(rows_of("k-study")[0], Path("nowhere"))
+    result = collect(rows_of_table("k-study")[0], Path("nowhere"))
     assert (result.preset, result.k, result.paper_test, result.runs) == ("zinc/gatedgcn-lspe", 4, None, 0)
 
 
 def test_presets_are_tables_of_one_row() -> None:
-    assert rows_of("zinc/pna") == (Row("zinc/pna"),)
+    assert rows_of_table("zinc/pna") == (Row("zinc/pna"),)
     with pytest.raises(ConfigError, match="unknown table or preset 'tabel1': did you mean 'table1'"):
-        rows_of("tabel1")
+        rows_of_table("tabel1")
 
 
 def test_ours_are_the_mean_and_spread_over_all_folds(csl: tuple[Path, list[Result]]) -> None:
@@ -129,7 +129,7 @@ def test_ours_stand_beside_the_papers() -> None:
 
 
 def test_table_2_lists_what_the_paper_quotes() -> None:
-    results = [collect(row, Path("nowhere")) for row in rows_of("table2")]
+    results = [collect(row, Path("nowhere")) for row in rows_of_table("table2")]
     rows = baselines_as_text(results)
     assert ["zinc", "Graphormer", "0.1220 ± 0.0060", "quoted by the paper"] in rows
     assert ["zinc", "gatedgcn-lspe-posloss", "0.0900 ± 0.0010", "the paper"] in rows

@@ -16,7 +16,7 @@ from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
 from lspe.data.splits import Splits
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 from lspe.encodings.kinds import OptionalEncodingKind
 from lspe.features import Features, read_features
 

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lspe.data.molecules.smiles import Fragments
+from lspe.data.words import Fragments
 from lspe.errors import UserError
-from lspe.estimators.inputs import Targets, column_of, refuse_unread, to_data
+from lspe.estimators.inputs import EstimatorTargets, column_of, refuse_unread, to_data
 from lspe.experiment.overriding import override, with_protocol, with_table
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
@@ -105,7 +105,7 @@ class Estimator(BaseEstimator):
         self.device = device
         self.processes = processes
 
-    def _fit(self, molecules: Any, targets: Targets, sample_weight: Any | None) -> Self:
+    def _fit(self, molecules: Any, targets: EstimatorTargets, sample_weight: Any | None) -> Self:
         if self.networks < 1:
             raise UserError(f"networks is {self.networks}; at least one must be trained")
         experiment = self._experiment()

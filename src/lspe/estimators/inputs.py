@@ -12,14 +12,13 @@ from torch_geometric.data import Data
 
 from lspe.data import DataError, GraphData, PackedGraphs, smiles_to_graphs
 from lspe.data.graphs.pyg import pack
-from lspe.data.molecules.smiles import Fragments
-from lspe.data.tasks import TaskKind
+from lspe.data.words import Fragments, TaskKind
 from lspe.features import Features, OGBFeatures
 from lspe.predict.molecules import as_texts
 
 
 @dataclass(frozen=True)
-class Targets:
+class EstimatorTargets:
     """What is to be learned.
 
     `y` is [M, T] float (NaN where a label is missing), or [M] class numbers of a multi-class task.
@@ -43,7 +42,7 @@ def column_of(molecules: Any) -> list[Any]:
 
 
 def to_data(
-    molecules: Any, targets: Targets, sample_weight: Any | None, fragments: Fragments, processes: int | None
+    molecules: Any, targets: EstimatorTargets, sample_weight: Any | None, fragments: Fragments, processes: int | None
 ) -> GraphData:
     """Graphs with targets and weights, all of them to be learned from."""
     everything = column_of(molecules)
@@ -111,7 +110,7 @@ def names_of(y: Any, count: int) -> tuple[str, ...]:
     return tuple(f"y{number}" for number in range(count))
 
 
-def number_targets(y: Any, task: TaskKind) -> Targets:
+def number_targets(y: Any, task: TaskKind) -> EstimatorTargets:
     """Targets that are numbers, [M] or [M, T]; NaN is a missing label, of which a row may have some but not all."""
     try:
         values = np.asarray(y, dtype=np.float64)
@@ -132,7 +131,7 @@ def number_targets(y: Any, task: TaskKind) -> Targets:
         raise DataError(f"the target {names[int(unknown.argmax())]!r} has no label at all")
     if task == "binary":
         _refuse_at(~(np.isnan(values) | np.isin(values, (0, 1))), values, "is neither 0 nor 1 nor NaN")
-    return Targets(task, values, names)
+    return EstimatorTargets(task, values, names)
 
 
 def _refuse_at(wrong: NDArray[np.bool_], values: NDArray[np.float64], problem: str) -> None:

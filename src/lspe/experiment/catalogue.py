@@ -45,7 +45,7 @@ def count_parameters(preset: Preset | str) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def describe(preset: Preset) -> dict[str, Any]:
+def describe_preset(preset: Preset) -> dict[str, Any]:
     """A preset in one flat object, as ``lspe presets --json`` lists it."""
     model, paper = preset.model, preset.paper
     return {

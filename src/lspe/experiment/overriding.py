@@ -1,12 +1,12 @@
 """Change an experiment: single values by their place, or the protocol, the epochs, the data as a whole."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
 from lspe.config import ConfigError, unknown_name, validate
-from lspe.experiment.protocol import FastProtocol, PaperProtocol
+from lspe.experiment.protocol import FastProtocol, PaperProtocol, ProtocolKind
 from lspe.experiment.table_source import TableSource
 from lspe.experiment.value import OWN, Experiment
 
@@ -48,7 +48,7 @@ def _unknown_place(part: str, group: Any, path: list[str]) -> str:
     return unknown_name("key", part, group) + where
 
 
-def with_protocol(experiment: Experiment, kind: Literal["paper", "fast"]) -> Experiment:
+def with_protocol(experiment: Experiment, kind: ProtocolKind) -> Experiment:
     """The same experiment under the other protocol; learning rate, time limit and reported weights stay."""
     old = experiment.training.protocol
     if old.kind == kind:

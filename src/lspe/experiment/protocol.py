@@ -9,7 +9,8 @@ from lspe.config import Strict
 
 PAPER_SEEDS = (41, 95, 12, 35)
 
-Report = Literal["last", "best"]
+ProtocolKind = Literal["paper", "fast"]
+ReportedWeights = Literal["last", "best"]
 PositiveFloat = Annotated[float, Field(gt=0)]
 
 
@@ -36,7 +37,7 @@ class PaperProtocol(Strict):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_hours: PositiveFloat | None = None
     max_epochs: Annotated[int, Field(ge=1)] = 1000
-    report: Report = "last"
+    report: ReportedWeights = "last"
 
 
 class FastProtocol(Strict):
@@ -53,7 +54,7 @@ class FastProtocol(Strict):
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
     max_epochs: Annotated[int, Field(ge=1)] = 100
     max_hours: PositiveFloat | None = None
-    report: Report = "last"
+    report: ReportedWeights = "last"
 
     def learning_rate(self, step: int, steps: int) -> float:
         """At ``step`` out of ``steps``: up in a straight line for the first ``warmup`` of them, then down a cosine."""

@@ -1,12 +1,12 @@
 """Where a person's own table is and how it is read, as a value."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from lspe.config import Strict
 from lspe.data import GraphData, read_table
-from lspe.data.tasks import TaskKind
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
 
 
 class TableSource(Strict):
@@ -20,12 +20,12 @@ class TableSource(Strict):
     targets: tuple[str, ...] | None = None
     task: TaskKind | None = None
     weight: str | None = None
-    split: Literal["random", "scaffold", "column"] = "random"
+    split: SplitKind = "random"
     split_column: str | None = None
     split_seed: int = 0
     folds: Annotated[int, Field(ge=3)] | None = None
-    fragments: Literal["keep", "largest", "error"] = "keep"
-    on_invalid: Literal["error", "skip", "nan"] = "error"
+    fragments: Fragments = "keep"
+    on_invalid: OnInvalid = "error"
 
     def load(self, processes: int | None = None) -> GraphData:
         """Read the table and turn its molecules into graphs, or take them from the cache."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lspe.config import Strict
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 
 Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy"]
 

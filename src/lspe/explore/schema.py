@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 from lspe.encodings import EncodingKind
 
 MAX_TEXT = 1000

@@ -21,7 +21,8 @@ from lspe.nn.readout import readout
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
 from lspe.training.objective import Objective
-from lspe.training.run import Interface, Run, Which
+from lspe.training.run import Interface, Run
+from lspe.training.words import Which
 
 _MOST_GRAPHS = 128
 _MOST_PAIRS = 2**22
@@ -66,7 +67,7 @@ class Member:
         checkpoint.save(folder / f"{self.experiment.training.protocol.report}.ckpt", weights)
 
     @torch.inference_mode()
-    def apply(self, graphs: Encoded) -> tuple[NDArray[np.float64], Vectors]:
+    def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
         """Values in original units, or probabilities, [G, outputs], and the vectors they were made from."""
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
@@ -89,7 +90,7 @@ class Member:
         return values, vectors
 
 
-class Encoded:
+class GraphsWithEncodings:
     """Graphs with the encodings that networks ask for, each computed once."""
 
     def __init__(self, graphs: PackedGraphs) -> None:

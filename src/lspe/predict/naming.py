@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 
 SD = "sd"
 

@@ -96,7 +96,7 @@ BASELINES: tuple[Baseline, ...] = (
 """What table 2 of the paper quotes."""
 
 
-def rows_of(name: str) -> tuple[Row, ...]:
+def rows_of_table(name: str) -> tuple[Row, ...]:
     """The rows of a table, or the one of a preset."""
     if name in TABLES:
         return TABLES[name]

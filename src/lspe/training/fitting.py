@@ -6,7 +6,7 @@ import logging
 import signal
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,11 +26,10 @@ from lspe.training.progress import Progress
 from lspe.training.run import Interface, Run, RunError, go_on_with
 from lspe.training.stopping import reason_to_stop
 from lspe.training.summary import make_summary
+from lspe.training.words import Device
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
-
-Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
 class Interrupted(KeyboardInterrupt):

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lspe.data import GraphData, PackedGraphs
 from lspe.errors import UserError
@@ -35,9 +35,9 @@ from lspe.training import checkpoint
 from lspe.training.environment import versions
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size
 from lspe.training.objective import Objective, TargetScaling
+from lspe.training.words import Which
 
 FORMAT = 1
-Which = Literal["reported", "last", "best"]
 
 
 class RunError(UserError):

@@ -16,8 +16,9 @@ from lspe.files import write_json, write_text
 from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit
-from lspe.training.run import Run, RunError, Which, go_on_with
+from lspe.training.run import Run, RunError, go_on_with
 from lspe.training.summary import SPLITS
+from lspe.training.words import Which
 
 
 def parts_of(experiment: Experiment, data: GraphData) -> dict[str, Experiment]:

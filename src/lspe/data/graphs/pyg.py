@@ -19,7 +19,7 @@ from lspe.data.graphdata import GraphData
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import Fractions, Splits, random_split
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 from lspe.features import (
     OGB_ATOM_TABLE,
     OGB_BOND_TABLE,

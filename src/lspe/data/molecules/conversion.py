@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
-from lspe.data.molecules.smiles import Fragments, MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
+from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index, both_directions
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
+from lspe.data.words import Fragments
 from lspe.features import Features, OGBFeatures
 
 Piece = TypeVar("Piece")
@@ -28,12 +29,17 @@ _WORTH_PROCESSES = 4_000
 
 
 @dataclass(frozen=True)
-class Molecules:
+class MoleculeGraphs:
     """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none."""
 
     graphs: PackedGraphs
     rows: Index
     reasons: dict[int, str]
+
+    @property
+    def count(self) -> int:
+        """Of the SMILES, those included that are no graph."""
+        return len(self.rows) + len(self.reasons)
 
 
 def smiles_to_data(smiles: str, features: Features = OGB, *, fragments: Fragments = "keep") -> Data:
@@ -43,7 +49,7 @@ def smiles_to_data(smiles: str, features: Features = OGB, *, fragments: Fragment
 
 def smiles_to_graphs(
     smiles: Sequence[str], features: Features = OGB, *, fragments: Fragments = "keep", processes: int | None = None
-) -> Molecules:
+) -> MoleculeGraphs:
     """The graphs of a list of SMILES, in memory; SMILES that cannot be read are left out, with the reason."""
     graphs, rows = [], []
     reasons: dict[int, str] = {}
@@ -54,7 +60,7 @@ def smiles_to_graphs(
         reasons |= {begin + row: reason for row, reason in reading.reasons.items()}
     if not graphs:
         graphs, rows = [to_packed(work([]).arrays)], [np.empty(0, dtype=np.int64)]
-    return Molecules(concatenate(graphs), np.concatenate(rows), reasons)
+    return MoleculeGraphs(concatenate(graphs), np.concatenate(rows), reasons)
 
 
 def iter_readings(

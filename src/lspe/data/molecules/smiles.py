@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,10 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Atom, Bond, BondStereo, BondType, HybridizationType
 
 from lspe.data.errors import DataError, MoleculeError
+from lspe.data.words import Fragments
 from lspe.features import CategoricalFeatures, Features
 
 Mol = Any
-Fragments = Literal["keep", "largest", "error"]
 
 _ATOM_GETTERS: tuple[Callable[[Any], Any], ...] = (
     Atom.GetAtomicNum,

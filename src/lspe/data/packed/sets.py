@@ -26,9 +26,9 @@ from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, check_columns, pointers, rows_of
 from lspe.encodings.kinds import EncodingKind, OptionalEncodingKind
 
-Level = Literal["node", "edge", "graph"]
+ColumnLevel = Literal["node", "edge", "graph"]
 
-LEVELS: tuple[Level, ...] = ("node", "edge", "graph")
+LEVELS: tuple[ColumnLevel, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
 _DataBatch = type(Batch(_base_cls=Data))
 
@@ -274,9 +274,9 @@ class PackedGraphs:
         return np.stack([self.node_ptr, self.edge_ptr])
 
     @cached_property
-    def _fields(self) -> tuple[tuple[str, Level, Array], ...]:
+    def _fields(self) -> tuple[tuple[str, ColumnLevel, Array], ...]:
         """Every attribute of a ``Data`` with its level and column, in PyG's order."""
-        by_name: dict[str, tuple[Level, Array]] = {"edge_index": ("edge", self.source)}
+        by_name: dict[str, tuple[ColumnLevel, Array]] = {"edge_index": ("edge", self.source)}
         for level in LEVELS:
             by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
         usual = [name for name in _USUAL_ORDER if name in by_name]

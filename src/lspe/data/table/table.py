@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.molecules.conversion import iter_readings, to_packed
-from lspe.data.molecules.smiles import Fragments, canonical, read_smiles
+from lspe.data.molecules.smiles import canonical, read_smiles
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_arrays
 from lspe.data.packed.pointers import Index
@@ -30,10 +29,8 @@ from lspe.data.table.columns import check_column, find_smiles_column, find_targe
 from lspe.data.table.duplicates import find_duplicates, fingerprints
 from lspe.data.table.reading import iter_table_chunks
 from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number
-from lspe.data.tasks import TaskKind
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
 from lspe.features import OGBFeatures
-
-OnInvalid = Literal["error", "skip", "nan"]
 
 _FEATURES = OGBFeatures()
 _MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid skip)."
@@ -70,7 +67,7 @@ class Table:
         self,
         *,
         fragments: Fragments = "keep",
-        split: Literal["random", "scaffold", "column"] = "random",
+        split: SplitKind = "random",
         folds: int | None = None,
         fractions: Fractions = (0.8, 0.1, 0.1),
         seed: int = 0,

@@ -10,7 +10,7 @@ import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array
-from lspe.data.tasks import TaskKind
+from lspe.data.words import TaskKind
 
 LARGEST = float(np.finfo(np.float32).max)
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?"})
