@@ -57,7 +57,8 @@ def info(
     Example: lspe data info zinc --picture zinc.png
     """
     from lspe.data import load_benchmark, read_table
-    from lspe.data.statistics import draw_samples, statistics
+    from lspe.data.statistics import statistics
+    from lspe.plots.samples import draw_samples
 
     if Path(name).is_file():
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()

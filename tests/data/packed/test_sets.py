@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from lspe.data import DataError, PackedGraphs, PackedWriter
-from lspe.data.packed.pointers import both_directions
+from lspe.data.packed.undirected import both_directions
 from lspe.data.packed.writer import concatenate
 
 

@@ -11,8 +11,8 @@ from lspe.data.benchmarks.download import find
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
-from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.undirected import both_directions
 from lspe.data.splits import Splits, k_folds
 from lspe.features import NoFeatures
 from lspe.locations import Root

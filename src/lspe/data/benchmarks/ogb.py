@@ -18,8 +18,8 @@ from lspe.data.errors import DataError
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
-from lspe.data.packed.pointers import both_directions
 from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.undirected import both_directions
 from lspe.data.splits import Splits, by_code, check_partition
 from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, OGBFeatures
 from lspe.locations import Root

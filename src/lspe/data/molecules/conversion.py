@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 
 from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 from lspe.data.packed.container import Array
-from lspe.data.packed.pointers import Index, both_directions
+from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.undirected import both_directions
 from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
 from lspe.data.words import Fragments

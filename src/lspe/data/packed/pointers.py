@@ -1,14 +1,9 @@
-"""Arithmetic on flat arrays that hold the rows of many graphs one after the other."""
+"""Where the rows of each graph are in arrays that hold those of many graphs one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from lspe.data.errors import DataError
-from lspe.data.packed.container import Array
 
 Index = NDArray[np.int64]
 
@@ -39,33 +34,3 @@ def rows_of(ptr: Index, number: Index) -> tuple[list[Index], Index, Index]:
     for level in rows:
         level += np.arange(len(level))
     return rows, counts, begin
-
-
-def both_directions(
-    num_edges: ArrayLike, edge_index: ArrayLike, *columns: Array
-) -> tuple[Index, Array, tuple[Array, ...]]:
-    """Turn undirected edges, each listed once, into two directed ones: number per graph, edge_index,
-    columns.
-    """
-    source, target = np.asarray(edge_index)
-    doubled = np.stack([np.stack([source, target], 1).reshape(-1), np.stack([target, source], 1).reshape(-1)])
-    return np.asarray(num_edges, dtype=np.int64) * 2, doubled, tuple(np.repeat(c, 2, axis=0) for c in columns)
-
-
-def check_columns(
-    node: Mapping[str, Array],
-    edge: Mapping[str, Array],
-    graph: Mapping[str, Array],
-    graphs: int,
-    nodes: int,
-    edges: int,
-) -> None:
-    for level, columns, rows in (("node", node, nodes), ("edge", edge, edges), ("graph", graph, graphs)):
-        for name, column in columns.items():
-            if "index" in name or name in ("batch", "ptr", "num_nodes", "adj", "face", "source", "target"):
-                raise DataError(f"a column cannot be called {name!r}: PyG gives that name a meaning of its own")
-            if len(column) != rows:
-                raise DataError(f"{level} column {name!r} has {len(column)} rows for {rows} {level}s")
-            if level != "graph" and column.dtype.kind == "f" and not np.isfinite(column).all():
-                row = int(np.argwhere(~np.isfinite(column))[0, 0])
-                raise DataError(f"{level} column {name!r} has a value that is not a number in row {row}")

@@ -22,8 +22,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from lspe.data.errors import DataError
+from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
-from lspe.data.packed.pointers import Index, check_columns, pointers, rows_of
+from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.encodings.kinds import EncodingKind, OptionalEncodingKind
 
 ColumnLevel = Literal["node", "edge", "graph"]
