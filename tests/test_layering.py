@@ -21,7 +21,7 @@ HOUSE: dict[str, set[str]] = {
     "features": {"config"},
     "locations": set(),
     "testing": set(),
-    "ops": set(),
+    "ops": {"errors", "locations"},
     "encodings": {"_lazy", "errors", "ops"},
     "isomorphism": {"encodings"},
     "nn": {"encodings", "features", "ops"},

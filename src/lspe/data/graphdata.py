@@ -27,7 +27,7 @@ class Description:
 
     - `task` ``regression``: ``y`` [B, T] float; ``binary``: ``y`` [B, T] float 0 or 1, NaN where there is
       no label; ``multiclass``: ``y`` [B] long below `num_outputs`.
-    - `task_names`: one a column of ``y``; `class_names`: one a class of a multi-class target.
+    - `task_names`: one per column of ``y``; `class_names`: one per class of a multi-class target.
     - `report`: what was found in the table the graphs come from, where they come from one.
     """
 

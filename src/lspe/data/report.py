@@ -39,7 +39,7 @@ class Report:
         write_table(Path(path), [asdict(one) for one in self.findings], columns=columns)
 
     def summary(self) -> str:
-        """One line a kind of finding."""
+        """One line per kind of finding."""
         lines = [f"{self.used:,} of {self.rows:,} rows used"]
         counts: dict[str, int] = {}
         for finding in self.findings:

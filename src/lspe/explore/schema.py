@@ -65,7 +65,7 @@ class EncodedGraph(BaseModel):
     is_molecule: bool
     nodes: list[Node]
     edges: list[Edge]
-    encoding: Annotated[list[list[float]], Field(description="A row a node, a column a step.")]
+    encoding: Annotated[list[list[float]], Field(description="A row per node, a column a step.")]
     kinds: Annotated[
         list[list[int]],
         Field(

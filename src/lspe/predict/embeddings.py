@@ -32,7 +32,7 @@ def open_embeddings(path: str | os.PathLike[str]) -> Iterator[EmbeddingsWriter]:
     - ``.npz``: ``row`` [M] (of the table, from 0), ``graph`` [M, d], ``atom_ptr`` [M + 1] (molecule m has the rows
       ``atom_ptr[m]`` to ``atom_ptr[m + 1]``), ``atom`` [N, d] and, where the network has positions,
       ``position`` [N, k];
-    - ``.parquet``: one row a molecule, with ``row``, ``smiles``, ``graph``, ``atoms`` and ``positions`` as lists.
+    - ``.parquet``: one row per molecule, with ``row``, ``smiles``, ``graph``, ``atoms`` and ``positions`` as lists.
     """
     target = Path(path)
     kinds: dict[str, Callable[[ExitStack, Path], EmbeddingsWriter]] = {".npz": _ToNpz, ".parquet": _ToParquet}

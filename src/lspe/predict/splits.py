@@ -35,7 +35,7 @@ class SplitPredictions:
     numbers: NDArray[np.int64]
 
     def write(self, path: Path) -> None:
-        """As a table, a row a graph."""
+        """As a table, a row per graph."""
         names = output_names(self.task, self.task_names, self.class_names)
         rows = []
         for number, true, predicted in zip(self.numbers.tolist(), self.y.tolist(), self.predicted, strict=True):

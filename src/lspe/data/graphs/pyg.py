@@ -134,7 +134,7 @@ def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Fea
             raise DataError("x is [N, 9] and edge_attr [E, 3], but they are not OGB's atom and bond features")
         return OGBFeatures()
     if x.size != len(x) or edge_attr.size != len(edge_attr):
-        raise DataError(f"x has {x.shape[1]} whole numbers a node; give one type a node, or floating point features")
+        raise DataError(f"x has {x.shape[1]} whole numbers a node; give one type per node, or floating point features")
     node["x"], edge["edge_attr"] = x.reshape(-1), edge_attr.reshape(-1)
     if x.min(initial=0) < 0 or edge_attr.min(initial=1) < 1:
         raise DataError("node types begin at 0 and edge types at 1 (0 is kept for edges a network adds)")

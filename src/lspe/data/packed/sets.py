@@ -255,11 +255,11 @@ class PackedGraphs:
 
     @property
     def y(self) -> Array:
-        """The targets of this view, one row a graph."""
+        """The targets of this view, one row per graph."""
         return self.column("y")
 
     def column(self, name: str) -> Array:
-        """A graph column of this view, one row a graph."""
+        """A graph column of this view, one row per graph."""
         if name not in self.graph:
             raise DataError(f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}")
         return self.graph[name][self.numbers()]
