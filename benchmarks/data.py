@@ -18,9 +18,9 @@ from rich.table import Table
 from torch_geometric.data import Batch
 
 from benchmarks.measure import interleaved, seconds
-from lspe.data import GraphData, iter_table_chunks, load, read_table
-from lspe.data.download import find
-from lspe.data.nci import source_file
+from lspe.data import GraphData, iter_table_chunks, load_benchmark, read_table
+from lspe.data.benchmarks.download import find
+from lspe.data.benchmarks.nci import source_file
 
 BATCH = 128
 
@@ -54,7 +54,7 @@ def batching(repeats: int) -> dict[str, Any]:
     """A batch of 128 ZINC graphs by slices, and the same by PyG's collation of ready ``Data``."""
     result: dict[str, Any] = {"graphs": BATCH}
     order = np.random.default_rng(0).permutation(10_000)[:BATCH]
-    for name, data in (("plain", load("zinc")), ("rwpe20", load("zinc", encoding="rwpe", k=20))):
+    for name, data in (("plain", load_benchmark("zinc")), ("rwpe20", load_benchmark("zinc", encoding="rwpe", k=20))):
         ready = [data.graphs[i] for i in order.tolist()]
         ours, theirs = interleaved([lambda: data.graphs.batch(order), lambda: Batch.from_data_list(ready)], repeats)  # noqa: B023
         result |= {f"{name}_ms": ours * 1e3, f"{name}_pyg_ms": theirs * 1e3, f"{name}_ratio": theirs / ours}
@@ -64,8 +64,8 @@ def batching(repeats: int) -> dict[str, Any]:
 def start() -> dict[str, Any]:
     """ZINC-12k with 20-step encodings: the first start converts and computes, later ones map and check."""
     os.environ["LSPE_CACHE"] = tempfile.mkdtemp(dir=os.environ["LSPE_CACHE"])
-    first = seconds(lambda: load("zinc", encoding="rwpe", k=20))
-    again = statistics.median(seconds(lambda: load("zinc", encoding="rwpe", k=20)) for _ in range(5))
+    first = seconds(lambda: load_benchmark("zinc", encoding="rwpe", k=20))
+    again = statistics.median(seconds(lambda: load_benchmark("zinc", encoding="rwpe", k=20)) for _ in range(5))
     return {"first_s": first, "again_s": again}
 
 

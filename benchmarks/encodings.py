@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE, BaseTransform
 
 from benchmarks.measure import Growth, interleaved, plot_growth, show
-from lspe.data import load
+from lspe.data import load_benchmark
 from lspe.encodings import (
     LaplacianEncoding,
     RandomWalkEncoding,
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def compare(repeats: int) -> dict[str, dict[str, float]]:
-    graphs = load("zinc").graphs
+    graphs = load_benchmark("zinc").graphs
     whole = graphs.batch()
     of_all = (whole.edge_index, whole.num_nodes)
     sample = [graphs[i] for i in np.random.default_rng(0).permutation(len(graphs))[:SAMPLE].tolist()]
@@ -90,7 +90,7 @@ def one_by_one(transform: BaseTransform, graphs: Sequence[Data]) -> None:
 
 def growth(repeats: int = 3) -> dict[str, Growth]:
     """Graphs and k: batches of ZINC. Nodes: one random graph with 10 neighbours a node."""
-    graphs = load("zinc").graphs
+    graphs = load_benchmark("zinc").graphs
 
     def of_batch(count: int, k: int) -> Callable[[], object]:
         batch = graphs.batch(np.arange(count))

@@ -31,8 +31,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from lspe import LSPERegressor
-from lspe.data.locations import data_root
 from lspe.data.splits import random_split
+from lspe.locations import data_root
 
 TREES = 500
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import torch
 
-from lspe.data import Features
-from lspe.data.download import find
-from lspe.data.nci import source_file
+from lspe.data.benchmarks.download import find
+from lspe.data.benchmarks.nci import source_file
+from lspe.experiment import build_network, read_experiment
+from lspe.features import OGBFeatures
 from lspe.predict import Predictor
 from lspe.predict.member import Member
-from lspe.presets import build_network
-from lspe.training import Interface, read_experiment
+from lspe.training import Interface
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def measure(folder: Path, count: int, workers: int | None) -> dict[str, float | 
 def default_network() -> Predictor:
     experiment = read_experiment("own/gatedgcn-lspe")
     torch.manual_seed(0)
-    interface = Interface(features=Features("ogb"), task_names=("y",), class_names=(), scaling=None)
+    interface = Interface(features=OGBFeatures(), task_names=("y",), class_names=(), scaling=None)
     return Predictor([Member("default", experiment, interface, build_network(experiment).eval())])
 
 

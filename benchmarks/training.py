@@ -34,9 +34,9 @@ from benchmarks.measure import Growth, interleaved, peak_mb, plot_growth, second
 from benchmarks.message_passing import twin
 from lspe import ops
 from lspe.data import BatchLoader
+from lspe.experiment import Experiment, build_network, load_data, override, read_experiment
 from lspe.nn import Network, Topology
-from lspe.presets import build_network
-from lspe.training import Experiment, Objective, evaluate, load_data, override, read_experiment
+from lspe.training import Objective, evaluate
 from lspe.training.evaluation import EVALUATION_BATCH
 
 PRESETS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")

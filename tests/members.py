@@ -5,14 +5,16 @@ from typing import Any
 
 import torch
 
-from lspe.data import Features
+from lspe.experiment import Task, build_network
+from lspe.experiment.overriding import override
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import Experiment
+from lspe.features import Features, OGBFeatures, table_sizes
 from lspe.predict.member import Member
-from lspe.presets import Task, build_network
-from lspe.training.experiment import Experiment, override, read_experiment
+from lspe.training.objective import TargetScaling
 from lspe.training.run import Interface
-from lspe.training.tasks import TargetScaling
 
-OGB = Features("ogb")
+OGB = OGBFeatures()
 SMILES = [
     *(
         "CCO",
@@ -50,7 +52,7 @@ def member(
     experiment = override(read_experiment(preset), ["model.layers=2", "model.hidden_dim=16", *settings])
     metric: Any = {"regression": "rmse", "binary": "roc_auc", "multiclass": "accuracy"}[kind]
     task = Task(kind=kind, outputs=len(classes) or len(tasks), metric=metric)  # type: ignore[arg-type]
-    experiment = Experiment(**{**experiment.model_dump(), "task": task.model_dump(), **_feature_tables(features)})
+    experiment = Experiment(**{**experiment.model_dump(), "task": task.model_dump(), "features": table_sizes(features)})
     torch.manual_seed(seed)
     network = build_network(experiment)
     with torch.no_grad():
@@ -67,12 +69,3 @@ def save(folder: Path, *args: Any, **options: Any) -> Path:
     """The same as a run folder."""
     member(*args, **options).save(folder)
     return folder
-
-
-def _feature_tables(features: Features) -> dict[str, Any]:
-    if features.kind == "ogb":
-        return {}
-    if features.kind == "none":
-        return {"features": {"kind": "none"}}
-    types = {"node_types": features.atom_types, "edge_types": features.bond_types}
-    return {"features": {"kind": "categorical", **types}}

@@ -14,7 +14,7 @@ from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
 from lspe import ops
 from lspe.encodings import RandomWalkEncoding
-from lspe.presets import build_network, load_preset
+from lspe.experiment import build_network, load_preset
 from tests.graphs import CORNER_CASES, cubic_8, decalin
 
 

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networkx.generators.atlas import graph_atlas_g
 from torch_geometric.data import Data
+from torch_geometric.utils import to_networkx
 
-from lspe.isomorphism import Comparison, random_walk_test, weisfeiler_lehman_test
+from lspe.isomorphism import Comparison, in_words, node_kinds, random_walk_test, weisfeiler_lehman_test
+from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from tests.graphs import CSL_SKIPS, bicyclopentyl, csl, decalin, from_networkx, permuted, random_graphs
 
 POSSIBLY = Comparison("possibly isomorphic", None)
@@ -213,3 +215,43 @@ def test_bad_input_is_named():
 def test_rdkit_is_only_imported_for_smiles():
     code = "import lspe.isomorphism, sys; assert not {'rdkit', 'networkx', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_kinds_of_the_regular_graph_are_its_orbits() -> None:
+    graph = EXAMPLES["three-regular"].sketch()
+    found = node_kinds([graph], 4)
+    names = np.array(graph.names)
+    assert {frozenset(names[found.kinds[0] == kind]) for kind in range(3)} == {
+        frozenset("0145"),
+        frozenset("27"),
+        frozenset("36"),
+    }
+    # RW^3_ii = (closed walks of three steps) / 27: one triangle in two directions for {2, 7} and {0, 1, 4, 5}
+    assert np.allclose(np.sort(found.vectors[:, 2]), [0, 2 / 27, 2 / 27])
+    assert np.allclose(found.vectors[:, 1], 1 / 3)
+
+
+def test_pairs_share_no_kind_from_the_step_on_that_tells_them_apart() -> None:
+    pair = [decalin(), bicyclopentyl()]
+    before, after = node_kinds(pair, 4), node_kinds(pair, 5)
+    assert (before.counts(0) == before.counts(1)).all()
+    assert not ((after.counts(0) > 0) & (after.counts(1) > 0)).any()
+
+
+def test_the_words_say_which_test_saw_what() -> None:
+    def of(first: str, second: str) -> str:
+        return in_words(random_walk_test(first, second), weisfeiler_lehman_test(first, second))
+
+    assert of("CCO", "CCCO").startswith("They are different before any step")
+    assert of("CCO", "CCN").startswith("Neither test")
+    assert "apart from step 5 on, 1-WL never" in of(DECALIN, BICYCLOPENTYL)
+    assert "from step 2 on, 1-WL from step 1 on" in of("CCCC", "CC(C)C")
+
+
+def test_random_walks_of_the_pairs_match_a_dense_matrix_power() -> None:
+    for graph in (decalin(), csl(11, 2)):
+        adjacency = nx.to_numpy_array(to_networkx(graph, to_undirected=True))
+        walk = adjacency / adjacency.sum(1, keepdims=True)
+        expected = np.stack([np.linalg.matrix_power(walk, step).diagonal() for step in range(1, 6)], axis=1)
+        found = node_kinds([graph], 5)
+        assert np.allclose(found.vectors[found.kinds[0]], expected, atol=1e-12)

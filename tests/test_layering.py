@@ -1,6 +1,8 @@
-"""Imports go only downwards: a part of the package knows nothing of the parts above it."""
+"""Imports go only downwards: a room of the package knows nothing of the rooms above it."""
 
 import ast
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -9,51 +11,99 @@ import lspe
 
 SOURCE = Path(lspe.__file__).parent
 
-# each part and what it may import; the foundations are open to all
-FOUNDATIONS = {"_lazy", "_version", "errors", "config", "files"}
-ALLOWED = {
-    "encodings": {"ops"},
-    "ops": set(),
-    "isomorphism": {"encodings"},
+# each room and the rooms it may import, from the ground upwards; a room is a module or a folder of modules
+HOUSE: dict[str, set[str]] = {
+    "errors": set(),
+    "_version": set(),
+    "_lazy": set(),
+    "config": {"errors"},
+    "files": {"errors"},
+    "features": {"config"},
+    "locations": set(),
     "testing": set(),
-    "nn": {"encodings", "ops"},
-    "data": {"encodings", "ops"},
-    "training": {"data", "encodings", "nn", "ops", "presets"},
-    "presets": {"nn", "training"},  # a preset names its protocol, which is a plain value
-    "predict": {"data", "encodings", "nn", "presets", "training"},
-    "estimators": {"data", "encodings", "nn", "predict", "presets", "training"},
-    "plots": {"data", "encodings", "isomorphism", "nn", "predict", "presets", "training"},
-    "reproduce": {"data", "plots", "predict", "presets", "training"},
-    "explore": {"data", "encodings", "isomorphism", "nn", "plots", "predict", "presets", "training"},
+    "ops": {"errors", "locations"},
+    "encodings": {"_lazy", "errors", "ops"},
+    "isomorphism": {"encodings"},
+    "nn": {"encodings", "features", "ops"},
+    "data": {"_lazy", "encodings", "errors", "features", "files", "locations"},
+    "experiment": {"_lazy", "config", "data", "encodings", "features", "locations", "nn"},
+    "training": {"_lazy", "_version", "data", "errors", "experiment", "features", "files", "locations", "nn"},
+    "predict": {"data", "errors", "experiment", "features", "files", "nn", "training"},
+    "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
+    "plots": {"config", "data", "encodings", "errors", "experiment", "isomorphism", "predict", "training"},
+    "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
+    "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }
+HOUSE["__init__"] = {*HOUSE} - {"__init__"}
+HOUSE["cli"] = {*HOUSE}
+HOUSE["__main__"] = {"cli"}
+
+# the rooms of lspe.data among themselves
+DATA: dict[str, set[str]] = {
+    "errors": set(),
+    "progress": set(),
+    "report": set(),
+    "words": set(),
+    "packed": {"errors"},
+    "splits": {"errors", "packed"},
+    "loader": {"packed"},
+    "graphdata": {"errors", "packed", "report", "splits", "words"},
+    "molecules": {"errors", "packed", "progress", "words"},
+    "table": {"errors", "graphdata", "molecules", "packed", "report", "splits", "words"},
+    "graphs": {"errors", "graphdata", "packed", "splits", "words"},
+    "benchmarks": {
+        "errors",
+        "graphdata",
+        "molecules",
+        "packed",
+        "progress",
+        "splits",
+        "table",
+    },
+    "encoding_files": {"errors", "graphs", "molecules", "packed", "progress", "table"},
+    "statistics": {"graphdata", "packed"},
+}
+DATA["__init__"] = {*DATA} - {"__init__"}
+
+FLOORS = [("lspe", SOURCE, HOUSE), ("lspe.data", SOURCE / "data", DATA)]
 
 
-def imported_parts(path: Path) -> set[str]:
-    """The parts of lspe that a file imports, at the top or inside functions."""
-    parts = set()
+def imported_rooms(path: Path, package: str) -> set[str]:
+    """The rooms of ``package`` that a file imports, at the top or inside functions."""
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module] if node.module != "lspe" else [f"lspe.{alias.name}" for alias in node.names]
-        parts |= {name.split(".")[1] for name in names if name.startswith("lspe.")}
-    return parts
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert not node.level, f"{path} has a relative import"
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names}
+    names = (module.removeprefix(f"{package}.").split(".")[0] for module in modules if module.startswith(f"{package}."))
+    return {name if name in rooms_in(package) else "__init__" for name in names}
 
 
-def files_of(part: str) -> list[Path]:
-    single = SOURCE / f"{part}.py"
-    return [single] if single.exists() else sorted((SOURCE / part).rglob("*.py"))
+def rooms_in(package: str) -> set[str]:
+    folder = SOURCE.parent / package.replace(".", "/")
+    return {one.stem for one in folder.iterdir() if one.suffix == ".py" or (one / "__init__.py").exists()}
 
 
-@pytest.mark.parametrize("part", ALLOWED)
-def test_imports_go_downwards(part: str) -> None:
-    allowed = ALLOWED[part] | FOUNDATIONS | {part, "__version__"}
-    for path in files_of(part):
-        above = imported_parts(path) - allowed
+def files_of(folder: Path, room: str) -> list[Path]:
+    single = folder / f"{room}.py"
+    return [single] if single.exists() else sorted((folder / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "package, folder, house, room",
+    [pytest.param(*floor, room, id=f"{floor[0]}.{room}") for floor in FLOORS for room in floor[2]],
+)
+def test_imports_go_downwards(package: str, folder: Path, house: Mapping[str, set[str]], room: str) -> None:
+    for path in files_of(folder, room):
+        above = imported_rooms(path, package) - house[room] - {room}
         assert not above, f"{path.relative_to(SOURCE)} imports {sorted(above)}"
 
 
-def test_every_part_is_listed() -> None:
-    parts = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert parts - {"__init__", "__main__", "cli"} <= set(ALLOWED) | FOUNDATIONS
+@pytest.mark.parametrize("package, folder, house", FLOORS, ids=["lspe", "data"])
+def test_the_house_has_no_cycle_and_every_room_is_in_it(
+    package: str, folder: Path, house: Mapping[str, set[str]]
+) -> None:
+    list(TopologicalSorter(house).static_order())  # raises CycleError
+    assert rooms_in(package) == set(house)

@@ -1,8 +1,10 @@
 """What all configuration models share: strict, frozen, and helpful about misspelt keys."""
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lspe.errors import UserError
@@ -46,6 +48,19 @@ def validate(model: type[Model], values: Any, source: str) -> Model:
             for problem in error.errors()
         ]
         raise ConfigError("\n".join(lines)) from None
+
+
+def read_yaml_file(path: Path) -> dict[str, Any]:
+    """The keys and values of a YAML file."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected keys and values, got {type(values).__name__}")
+    return values
 
 
 def _reason(problem: Any) -> str:

@@ -106,6 +106,50 @@ def weisfeiler_lehman_test(g1: Any, g2: Any, *, label: str | None = None) -> Com
     return Comparison("possibly isomorphic", None)
 
 
+def in_words(walk: Comparison, refinement: Comparison) -> str:
+    """What the random walk test and 1-WL say of two graphs, in a sentence."""
+    if walk.step == 0:
+        return "They are different before any step is taken: in the number of nodes or edges, or in their labels."
+    if walk.step is None and refinement.step is None:
+        return "Neither test tells them apart: they may be the same graph, or not."
+    walks = "never" if walk.step is None else f"from step {walk.step} on"
+    colours = "never" if refinement.step is None else f"from step {refinement.step} on"
+    return f"They are different: random walks tell them apart {walks}, 1-WL {colours}."
+
+
+@dataclass(frozen=True)
+class NodeKinds:
+    r"""The kinds of nodes that k steps of the random walk tell apart in several graphs, counted through all of them.
+
+    Shapes:
+        - **kinds:** for each graph :math:`[n]`
+        - **vectors:** :math:`[\textrm{number of kinds}, k]`, the random walk encoding of each kind
+    """
+
+    kinds: tuple[NDArray[np.int64], ...]
+    vectors: NDArray[np.float64]
+
+    def counts(self, graph: int) -> NDArray[np.int64]:
+        """How many nodes of each kind a graph has, :math:`[number of kinds]`."""
+        return np.bincount(self.kinds[graph], minlength=len(self.vectors))
+
+
+def node_kinds(graphs: Sequence[Any], k: int) -> NodeKinds:
+    """The kinds of nodes of some graphs (anything with ``edge_index`` and ``num_nodes``) after k steps."""
+    import torch
+
+    from lspe.encodings import kinds_by_column, random_walk_encoding
+
+    encoding = torch.cat(
+        [random_walk_encoding(one.edge_index, one.num_nodes, k, dtype=torch.float64) for one in graphs]
+    )
+    kind = kinds_by_column(encoding)[-1].numpy()
+    vectors = np.empty((int(kind.max()) + 1, k))
+    vectors[kind] = encoding.numpy()
+    ends = np.cumsum([one.num_nodes for one in graphs])[:-1]
+    return NodeKinds(tuple(np.split(kind, ends)), vectors)
+
+
 class _Structure(NamedTuple):
     """What counts of a graph: how many edges lead from node to node, and the labels of the nodes."""
 

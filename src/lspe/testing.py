@@ -54,7 +54,7 @@ def check_batch_equals_singles(
     together = function(Batch.from_data_list(list(graphs)))
     singles = [function(Batch.from_data_list([graph])) for graph in graphs]
     if level == "graph" and any(len(single) != 1 for single in singles):
-        raise AssertionError("a graph-level function has to give one row a graph")
+        raise AssertionError("a graph-level function has to give one row per graph")
     _assert_close(together, torch.cat(singles), tolerance, "between a batch and its graphs one by one")
 
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from lspe.cli.encode import encode
 from lspe.data.encoding_files import write_encodings
 from lspe.data.errors import DataError
-from lspe.data.graph_files import read_graph_file
+from lspe.data.graphs.files import read_graph_file
 from lspe.encodings import laplacian_encoding, random_walk_encoding
 from lspe.errors import UserError
-from lspe.plots.sketch import sketch_smiles
+from lspe.plots.drawable_graphs import sketch_smiles
 
 SMILES = ["CCO", "C1CC", "c1ccccc1O", "", "[Na+].[Cl-]", "CC(C)(C)C"]
 GOOD = [0, 2, 4, 5]
@@ -154,7 +154,7 @@ def test_bad_graph_files_are_refused_in_words(name: str, content: str, message: 
 def test_what_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"\.parquet or \.npz"):
         write_encodings("missing.csv", tmp_path / "out.csv")
-    with pytest.raises(DataError, match="at least one column"):
+    with pytest.raises(UserError, match="at least one column"):
         write_encodings("missing.csv", tmp_path / "out.npz", k=0)
     with pytest.raises(DataError, match="does not exist"):
         write_encodings("missing.csv", tmp_path / "out.npz")

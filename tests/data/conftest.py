@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lspe.data import GraphData, load
+from lspe.data import GraphData, load_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ class Benchmarks:
         if name not in self.opened:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("LSPE_CACHE", str(self.cache))
-                self.opened[name] = load(name, self.root)
+                self.opened[name] = load_benchmark(name, self.root)
         return self.opened[name]
 
 

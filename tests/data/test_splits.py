@@ -8,7 +8,7 @@ from rdkit import Chem
 
 from lspe.data import DataError
 from lspe.data.errors import MoleculeError
-from lspe.data.smiles import parse, scaffold
+from lspe.data.molecules.smiles import parse, scaffold
 from lspe.data.splits import check_partition, column_split, hold_out, k_folds, random_split, scaffold_split
 
 

@@ -1,16 +1,18 @@
+import itertools
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch_geometric.data import Batch
 
-from lspe.encodings import laplacian_encoding, random_walk_encoding, uniqueness
-from tests.graphs import csl, cubic_8, decalin
+from lspe.encodings import kinds_by_column, laplacian_encoding, random_walk_encoding, uniqueness
+from tests.graphs import csl, cubic_8, decalin, random_graphs
 
 
 @given(
@@ -78,3 +80,19 @@ def test_laplacian_encodings_of_zinc_are_all_distinct(zinc_validation):
     edge_index, batch = zinc_validation
     vectors = laplacian_encoding(edge_index, None, 36, batch=batch).vectors
     assert torch.equal(uniqueness(vectors, batch), torch.bincount(batch))
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_graphs(max_nodes=9))
+def test_kinds_agree_with_uniqueness_and_only_split(data: Any) -> None:
+    k = 5
+    encoding = random_walk_encoding(data.edge_index, data.num_nodes, k)
+    kinds = kinds_by_column(encoding).numpy()
+    for column in range(k):
+        assert len(set(kinds[column])) == int(kinds[column].max()) + 1
+        assert int(kinds[column].max()) + 1 == int(uniqueness(encoding[:, : column + 1]))
+    for before, after in itertools.pairwise(kinds):
+        order = np.argsort(after, kind="stable")
+        assert (np.diff(before[order]) >= 0).all()  # what splits becomes neighbouring kinds
+        pairs = {(int(b), int(a)) for b, a in zip(before, after, strict=True)}
+        assert len(pairs) == int(after.max()) + 1

@@ -11,7 +11,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.Crippen import MolLogP
 
-from lspe.data.nci import source_file
+from lspe.data.benchmarks.nci import source_file
 from tests.end_to_end.conftest import Computer
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from lspe.data import Features, smiles_to_graphs
+from lspe.data import smiles_to_graphs
 from lspe.encodings import RandomWalkEncoding
 from lspe.errors import UserError
 from lspe.explore.trained import Trained, principal_components, relative_change, watched_positions
+from lspe.features import OGBFeatures
 from lspe.nn.topology import Topology
 from lspe.predict import load
 from tests.members import member, save
@@ -51,7 +52,7 @@ def test_predictions_are_those_of_predict(run_client: httpx.Client, run_folder: 
 def test_positions_are_those_of_the_layers(run_client: httpx.Client, run_folder: Path) -> None:
     answer = run_client.post("/api/positions", json={"smiles": IBUPROFEN}).raise_for_status().json()
     network = load(run_folder).members[0].network
-    data = RandomWalkEncoding(network.k)(smiles_to_graphs([IBUPROFEN], Features("ogb")).graphs[0])
+    data = RandomWalkEncoding(network.k)(smiles_to_graphs([IBUPROFEN], OGBFeatures()).graphs[0])
     p = network.embed_p(data.random_walk_pe)
     by_hand = [p]
     h, e = network.embedder.nodes(data), network.embedder.edges(data)

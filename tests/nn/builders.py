@@ -7,8 +7,8 @@ from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, TransformerConv
 
 from lspe.config import validate
 from lspe.encodings import LaplacianEncoding, RandomWalkEncoding
+from lspe.experiment import Preset, build_network
 from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Network, Topology, TowerPNA
-from lspe.presets import Preset, build_network
 
 D = 8
 EDGE = 8

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from lspe.experiment import build_network, load_preset
 from lspe.nn import SAN, GatedGCN, Topology
 from lspe.ops import Edges, use
-from lspe.presets import build_network, load_preset
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
 

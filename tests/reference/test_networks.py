@@ -9,9 +9,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from lspe.config import validate
+from lspe.experiment.catalogue import build_network
+from lspe.experiment.preset import Preset
 from lspe.nn import PNA, Network, positional_loss
-from lspe.presets.catalog import build_network
-from lspe.presets.schema import Preset
 from tests.reference.release import (
     Case,
     SlippedPNA,

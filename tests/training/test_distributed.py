@@ -14,13 +14,13 @@ from lightning.pytorch import Callback, Trainer
 from torch import nn
 
 from lspe.data import GraphData
+from lspe.experiment import Experiment, Task
+from lspe.experiment.protocol import FastProtocol, Training
 from lspe.nn import Head, Network, OGBEmbedder, Topology
-from lspe.presets import Task
-from lspe.training import Experiment, Objective, Run, fit
+from lspe.training import Objective, Run, fit
 from lspe.training.fitting import run_epochs
 from lspe.training.module import TrainingModule
-from lspe.training.protocol import FastProtocol, Training
-from tests.training.small import without_times
+from tests.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 PATIENCE = 240.0

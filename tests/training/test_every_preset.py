@@ -9,11 +9,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
-from lspe.data import Features, GraphData
-from lspe.data.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
-from lspe.data.pyg import pack
-from lspe.presets import list_presets
-from lspe.training import Experiment, fit, override, read_experiment
+from lspe.data import GraphData
+from lspe.data.graphs.pyg import pack
+from lspe.experiment import Experiment, list_presets, override, read_experiment
+from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, CategoricalFeatures, Features
+from lspe.training import fit
 
 GRAPHS = 12
 
@@ -68,7 +68,7 @@ def _described(experiment: Experiment, found: Features) -> Features:
     wanted = experiment.features
     if wanted.kind != "categorical":
         return found
-    return Features("categorical", atom_types=wanted.node_types, bond_types=wanted.edge_types)
+    return CategoricalFeatures(node_types=wanted.node_types, edge_types=wanted.edge_types)
 
 
 @pytest.mark.parametrize("name", list_presets())

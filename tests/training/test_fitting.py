@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from lspe.data import BatchLoader, GraphData
-from lspe.training import Experiment, Run, RunError, fit, load_data, override, read_experiment
+from lspe.experiment import Experiment, load_data, override, read_experiment
+from lspe.training import Run, RunError, fit
 from lspe.training.module import TrainingError
-from tests.training import small
-from tests.training.small import without_times
+from tests import small
+from tests.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 EPOCHS = "training.protocol.max_epochs={}".format

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from lspe.data import GraphData
-from lspe.training import Experiment, Interrupted, Run, checkpoint, fit, override
+from lspe.experiment import Experiment, override
+from lspe.training import Interrupted, Run, checkpoint, fit
 from lspe.training.checkpoint import CheckpointError
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
-from tests.training.small import without_times
+from tests.small import without_times
 
 Prepared = Callable[..., tuple[Experiment, GraphData]]
 EPOCHS = 8

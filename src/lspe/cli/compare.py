@@ -24,8 +24,7 @@ def compare(
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
-    from lspe.plots.tellapart import summary
+    from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
 
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise UserError(f"{picture}: a picture is written to a file that ends in .png or .svg")
@@ -38,7 +37,7 @@ def compare(
     table = Table("test", "verdict", "first step that differs", box=None)
     for name, result in (("random walk", walk), ("1-WL", refinement)):
         table.add_row(name, result.verdict, "–" if result.step is None else str(result.step))
-    console().print(table, summary(walk, refinement), sep="\n", highlight=False)
+    console().print(table, in_words(walk, refinement), sep="\n", highlight=False)
     if picture is not None:
         _draw(graphs, [first, second], walk, refinement, picture)
         console().print(f"wrote {picture}", highlight=False)
@@ -46,8 +45,8 @@ def compare(
 
 def _read(text: str) -> Any:
     """The networkx graph of a graph file, or the SMILES itself if it is one."""
-    from lspe.data.graph_files import is_graph_file, read_graph_file
-    from lspe.data.smiles import parse
+    from lspe.data.graphs.files import is_graph_file, read_graph_file
+    from lspe.data.molecules.smiles import parse
 
     if is_graph_file(text) or Path(text).is_file():
         return read_graph_file(text)
@@ -56,9 +55,9 @@ def _read(text: str) -> Any:
 
 
 def _draw(graphs: list[Any], titles: list[str], walk: Any, refinement: Any, picture: Path) -> None:
-    from lspe.plots.sketch import sketch_graph, sketch_smiles
+    from lspe.plots.drawable_graphs import sketch_graph, sketch_smiles
+    from lspe.plots.node_kinds import comparison
     from lspe.plots.style import save
-    from lspe.plots.tellapart import comparison
 
     first, second = (sketch_smiles(graph) if isinstance(graph, str) else sketch_graph(graph) for graph in graphs)
     names = [title if isinstance(graph, str) else Path(title).stem for graph, title in zip(graphs, titles, strict=True)]

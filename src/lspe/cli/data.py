@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from lspe.encodings.kinds import EncodingKind
+
 app = typer.Typer(
     help="The data sets: list them, look at one, prepare it beforehand, check what is prepared.", no_args_is_help=True
 )
@@ -23,7 +25,7 @@ def list_(root: Root = None, as_json: AsJson = False) -> None:
 
     Example: lspe data list
     """
-    from lspe.data.inventory import inventory
+    from lspe.data.benchmarks.inventory import inventory
 
     entries = inventory(root)
     if as_json:
@@ -54,13 +56,14 @@ def info(
 
     Example: lspe data info zinc --picture zinc.png
     """
-    from lspe.data import load, read_table
-    from lspe.data.statistics import draw_samples, statistics
+    from lspe.data import load_benchmark, read_table
+    from lspe.data.statistics import statistics
+    from lspe.plots.samples import draw_samples
 
     if Path(name).is_file():
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:
-        data = load(name, root)
+        data = load_benchmark(name, root)
     figures = statistics(data)
     typer.echo(json.dumps(figures, indent=2) if as_json else "\n".join(_lines(figures)))
     if data.report is not None and not as_json:
@@ -90,7 +93,7 @@ def _lines(figures: dict[str, Any]) -> list[str]:
 @app.command()
 def prepare(
     names: Annotated[list[str], typer.Argument(help="Benchmarks to download and convert.")],
-    encoding: Annotated[str | None, typer.Option(help="Encoding to compute too: rwpe or lappe.")] = None,
+    encoding: Annotated[EncodingKind | None, typer.Option(help="Encoding to compute too.")] = None,
     k: Annotated[int | None, typer.Option("-k", help="Columns of the encoding.")] = None,
     root: Root = None,
 ) -> None:
@@ -98,10 +101,10 @@ def prepare(
 
     Example: lspe data prepare zinc moltox21 --encoding rwpe -k 20
     """
-    from lspe.data import load
+    from lspe.data import load_benchmark
 
     for name in names:
-        data = load(name, root, encoding=encoding, k=k)  # type: ignore[arg-type]
+        data = load_benchmark(name, root, encoding=encoding, k=k)
         typer.echo(f"{name}: {len(data.graphs):,} graphs in {data.graphs.path}")
 
 
@@ -117,7 +120,7 @@ def verify(
 
     Example: lspe data verify
     """
-    from lspe.data.inventory import verify as check
+    from lspe.data.benchmarks.inventory import verify as check
 
     problems = check(names or ())
     for path, problem in problems.items():

@@ -24,7 +24,7 @@ def doctor() -> None:
 
     from lspe import __version__
     from lspe.cli.console import console
-    from lspe.data.locations import cache_root, data_root
+    from lspe.locations import cache_root, data_root
     from lspe.ops import status
 
     table = Table(box=None, show_header=False)

@@ -1,9 +1,11 @@
 """``lspe encode``."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from lspe.encodings.kinds import EncodingKind
 
 
 def encode(
@@ -16,9 +18,7 @@ def encode(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
-    encoding: Annotated[
-        Literal["rwpe", "lappe"], typer.Option(help="Random walk or Laplacian positional encoding.")
-    ] = "rwpe",
+    encoding: Annotated[EncodingKind, typer.Option(help="Random walk or Laplacian positional encoding.")] = "rwpe",
     k: Annotated[int, typer.Option("-k", min=1, help="Number of columns: steps of the walk, or eigenvectors.")] = 16,
     smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
 ) -> None:

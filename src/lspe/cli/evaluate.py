@@ -1,29 +1,19 @@
 """``lspe evaluate``."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class Split(StrEnum):
-    train = "train"
-    val = "val"
-    test = "test"
-
-
-class Weights(StrEnum):
-    reported = "reported"
-    last = "last"
-    best = "best"
+from lspe.data.words import SplitName
+from lspe.training.words import Which
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    split: Annotated[Split, typer.Option(help="Which part of the data.")] = Split.test,
-    weights: Annotated[Weights, typer.Option(help="Of the last or best epoch, or as reported.")] = Weights.reported,
+    split: Annotated[SplitName, typer.Option(help="Which part of the data.")] = "test",
+    weights: Annotated[Which, typer.Option(help="Of the last or best epoch, or as reported.")] = "reported",
     as_json: Annotated[bool, typer.Option("--json", help="Print an object instead of a table.")] = False,
     root: Annotated[Path | None, typer.Option(help="Where data sets are.")] = None,
 ) -> None:
@@ -31,10 +21,10 @@ def evaluate(
 
     Example: lspe evaluate runs/zinc-gatedgcn-lspe-seed41 --split val
     """
-    from lspe.training.several import evaluate_runs
-    from lspe.training.tasks import format_score
+    from lspe.experiment.task import format_score
+    from lspe.training.seeds_and_folds import evaluate_runs
 
-    results = evaluate_runs(run, split.value, weights.value, root=root)
+    results = evaluate_runs(run, split, weights, root=root)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
         return

@@ -1,9 +1,11 @@
 """``lspe plot``."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from lspe.plots.style import Format
 
 
 def plot(
@@ -14,7 +16,7 @@ def plot(
         list[str] | None, typer.Argument(help="The table of k-study, or the run folders of curves.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("figures"),
-    form: Annotated[Literal["png", "svg", "both"], typer.Option("--format", help="What to write.")] = "both",
+    form: Annotated[Format, typer.Option("--format", help="What to write.")] = "both",
     root: Annotated[Path | None, typer.Option(help="Where ZINC is, if not in $LSPE_DATA.")] = None,
 ) -> None:
     """Draw the paper's figures from our own data.

@@ -2,17 +2,12 @@
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class Weights(StrEnum):
-    reported = "reported"
-    last = "last"
-    best = "best"
+from lspe.training.words import Which
 
 
 def predict(
@@ -34,7 +29,7 @@ def predict(
     embeddings: Annotated[
         Path | None, typer.Option(help="Also write vectors of molecules and atoms: .npz or .parquet.")
     ] = None,
-    weights: Annotated[Weights, typer.Option(help="Of which epoch.")] = Weights.reported,
+    weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
 ) -> None:
@@ -56,7 +51,7 @@ def predict(
             f"no molecules to predict: behind the run ({names[-1]}) name a table, - for the standard input, "
             "or give --smiles"
         )
-    predictor = load(runs, which=weights.value, device=device)
+    predictor = load(runs, which=weights, device=device)
     try:
         summary = predict_table(
             predictor, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=workers

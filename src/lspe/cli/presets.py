@@ -13,9 +13,9 @@ def presets(
 
     Example: lspe presets --json
     """
-    from lspe.presets import describe, list_presets, load_preset
+    from lspe.experiment import describe_preset, list_presets, load_preset
 
-    rows = [describe(load_preset(name)) for name in list_presets()]
+    rows = [describe_preset(load_preset(name)) for name in list_presets()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lspe.cli.train import Protocol
+from lspe.experiment.protocol import ProtocolKind
 
 if TYPE_CHECKING:
     from lspe.reproduce import Result
@@ -21,7 +21,7 @@ def reproduce(
     ],
     seeds: Annotated[int | None, typer.Option(min=1, max=4, help="Of the paper's four; csl and nci take one.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="At most so many, to see something sooner.")] = None,
-    protocol: Annotated[Protocol | None, typer.Option(help="Instead of the preset's own.")] = None,
+    protocol: Annotated[ProtocolKind | None, typer.Option(help="Instead of the preset's own.")] = None,
     out: Annotated[Path, typer.Option(help="Where runs and tables go.")] = Path("runs/reproduce"),
     devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Of each process; otherwise all cores.")] = None,
@@ -38,7 +38,7 @@ def reproduce(
 
     problems = False
     for name in names:
-        lspe.reproduce.rows_of(name)
+        lspe.reproduce.rows_of_table(name)
     for name in names:
         try:
             results = lspe.reproduce.reproduce(
@@ -46,7 +46,7 @@ def reproduce(
                 out,
                 seeds=seeds,
                 epochs=epochs,
-                protocol=protocol.value if protocol else None,
+                protocol=protocol,
                 root=root,
                 devices=devices,
                 threads=threads,

@@ -1,57 +1,23 @@
 """``lspe train``."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
 from lspe.errors import UserError
+from lspe.experiment.protocol import ProtocolKind
+from lspe.training.words import Device
 
 if TYPE_CHECKING:
-    from lspe.training.experiment import Experiment
+    from lspe.experiment.value import Experiment
     from lspe.training.run import Run
 
 DEFAULT = "nci/gatedgcn-lspe"
 DEFAULT_FOR_TABLES = "own/gatedgcn-lspe"
 TABLE = "Own data"
 MACHINE = "Machine"
-
-
-class Protocol(StrEnum):
-    paper = "paper"
-    fast = "fast"
-
-
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
-class TaskKind(StrEnum):
-    regression = "regression"
-    binary = "binary"
-    multiclass = "multiclass"
-
-
-class Split(StrEnum):
-    random = "random"
-    scaffold = "scaffold"
-    column = "column"
-
-
-class Fragments(StrEnum):
-    keep = "keep"
-    largest = "largest"
-    error = "error"
-
-
-class OnInvalid(StrEnum):
-    error = "error"
-    skip = "skip"
-    nan = "nan"
 
 
 def train(
@@ -61,7 +27,7 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value: model.layers=4.")
     ] = None,
-    protocol: Annotated[Protocol | None, typer.Option(metavar="NAME", help="paper or fast.")] = None,
+    protocol: Annotated[ProtocolKind | None, typer.Option(metavar="NAME", help="paper or fast.")] = None,
     epochs: Annotated[int | None, typer.Option(metavar="N", min=1, help="At most so many.")] = None,
     seed: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Of weights and order; repeat for several.")
@@ -91,7 +57,7 @@ def train(
         str | None, typer.Option(metavar="COLUMN", help="How much a row counts.", rich_help_panel=TABLE)
     ] = None,
     split: Annotated[
-        Split | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
+        SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
     ] = None,
     split_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Which says train, val or test.", rich_help_panel=TABLE)
@@ -104,16 +70,16 @@ def train(
         typer.Option(
             metavar="DO", help="Salts: keep (as usual), largest or error.", show_default=False, rich_help_panel=TABLE
         ),
-    ] = Fragments.keep,
+    ] = "keep",
     on_invalid: Annotated[
         OnInvalid,
         typer.Option(
             metavar="DO", help="Bad rows: error (as usual), skip or nan.", show_default=False, rich_help_panel=TABLE
         ),
-    ] = OnInvalid.error,
+    ] = "error",
     device: Annotated[
         Device, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.", rich_help_panel=MACHINE)
-    ] = Device.auto,
+    ] = "auto",
     devices: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes that share each batch.", rich_help_panel=MACHINE)
     ] = 1,
@@ -134,36 +100,31 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
-    from lspe.training.experiment import (
-        TableSource,
-        load_data,
-        override,
-        read_experiment,
-        with_epochs,
-        with_protocol,
-        with_table,
-    )
+    from lspe.experiment.data import load_data
+    from lspe.experiment.overriding import override, with_epochs, with_protocol, with_table
+    from lspe.experiment.reading import read_experiment
+    from lspe.experiment.table_source import TableSource
 
     experiment = read_experiment(source or (DEFAULT if data is None else DEFAULT_FOR_TABLES))
     if data is not None:
-        chosen = split or (Split.column if split_column else Split.random)
+        chosen = split or ("column" if split_column else "random")
         table = TableSource(
             path=str(data.absolute()),
             smiles=smiles_column,
             targets=tuple(target) if target else None,
-            task=task.value if task else None,
+            task=task,
             weight=weight_column,
-            split=chosen.value,
+            split=chosen,
             split_column=split_column,
             folds=folds,
-            fragments=fragments.value,
-            on_invalid=on_invalid.value,
+            fragments=fragments,
+            on_invalid=on_invalid,
         )
         experiment = with_table(experiment, table)
     elif target or smiles_column or task or weight_column or split or split_column or folds:
         raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
     if protocol is not None:
-        experiment = with_protocol(experiment, protocol.value)
+        experiment = with_protocol(experiment, protocol)
     if epochs is not None:
         experiment = with_epochs(experiment, epochs)
     if seed:
@@ -179,7 +140,7 @@ def train(
         folder,
         resume=resume,
         start=init_from,
-        device=device.value,
+        device=device,
         devices=devices,
         nodes=nodes,
         threads=threads,

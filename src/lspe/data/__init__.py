@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING
 from lspe._lazy import names_on_use
 
 if TYPE_CHECKING:
-    from lspe.data.benchmarks import Benchmark, available, load
+    from lspe.data.benchmarks.catalogue import Benchmark, available, load_benchmark
     from lspe.data.errors import CorruptFileError, DataError
-    from lspe.data.features import Features
     from lspe.data.graphdata import GraphData
+    from lspe.data.graphs.pyg import from_pyg
     from lspe.data.loader import BatchLoader
-    from lspe.data.molecules import smiles_to_data, smiles_to_graphs
-    from lspe.data.packed import PackedGraphs
-    from lspe.data.packing import PackedWriter
-    from lspe.data.pyg import from_pyg
-    from lspe.data.reading import TableChunk, iter_table_chunks
-    from lspe.data.table import Table, read_table
+    from lspe.data.molecules.conversion import smiles_to_data, smiles_to_graphs
+    from lspe.data.packed.sets import PackedGraphs
+    from lspe.data.packed.writer import PackedWriter
+    from lspe.data.table.reading import TableChunk, iter_table_chunks
+    from lspe.data.table.table import Table, read_table
+    from lspe.features import Features
 
 _HOME = {
     "BatchLoader": ".loader",
-    "Benchmark": ".benchmarks",
+    "Benchmark": ".benchmarks.catalogue",
     "CorruptFileError": ".errors",
     "DataError": ".errors",
-    "Features": ".features",
+    "Features": "lspe.features",
     "GraphData": ".graphdata",
-    "PackedGraphs": ".packed",
-    "PackedWriter": ".packing",
-    "Table": ".table",
-    "TableChunk": ".reading",
-    "available": ".benchmarks",
-    "from_pyg": ".pyg",
-    "iter_table_chunks": ".reading",
-    "load": ".benchmarks",
-    "read_table": ".table",
-    "smiles_to_data": ".molecules",
-    "smiles_to_graphs": ".molecules",
+    "PackedGraphs": ".packed.sets",
+    "PackedWriter": ".packed.writer",
+    "Table": ".table.table",
+    "TableChunk": ".table.reading",
+    "available": ".benchmarks.catalogue",
+    "from_pyg": ".graphs.pyg",
+    "iter_table_chunks": ".table.reading",
+    "load_benchmark": ".benchmarks.catalogue",
+    "read_table": ".table.table",
+    "smiles_to_data": ".molecules.conversion",
+    "smiles_to_graphs": ".molecules.conversion",
 }
 
 __all__ = [
@@ -55,7 +55,7 @@ __all__ = [
     "available",
     "from_pyg",
     "iter_table_chunks",
-    "load",
+    "load_benchmark",
     "read_table",
     "smiles_to_data",
     "smiles_to_graphs",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,16 +13,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lspe.data.columns import find_smiles_column
-from lspe.data.encoded import ATTRIBUTE
 from lspe.data.errors import DataError
-from lspe.data.features import Features
-from lspe.data.graph_files import is_graph_file, read_graph_file
-from lspe.data.molecules import smiles_to_graphs
-from lspe.data.packed import EncodingKind
+from lspe.data.graphs.files import is_graph_file, read_graph_file
+from lspe.data.molecules.conversion import smiles_to_graphs
 from lspe.data.progress import progress_bar
-from lspe.data.reading import iter_table_chunks
+from lspe.data.table.columns import find_smiles_column
+from lspe.data.table.reading import iter_table_chunks
+from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.features import OGBFeatures
 from lspe.files import check_folder_of, complete_or_nothing
+from lspe.files.npz import NpzWriter
+from lspe.files.parquet import ParquetWriter
 
 _ROWS = 20_000
 _TABLE_COLUMNS = ("molecule", "smiles", "atom")
@@ -29,7 +31,7 @@ _GRAPH_COLUMNS = ("graph", "file", "node")
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedPiece:
     r"""The encodings of some graphs, one below the other.
 
     `names` are the SMILES of a table's rows, or the file's name; `reasons` says why row i of these is no graph.
@@ -77,14 +79,11 @@ def write_encodings(
     ``reasons`` [G].
     """
     target = Path(out)
-    sinks: dict[str, type[_Sink]] = {".parquet": _Parquet, ".npz": _Npz}
+    sinks: dict[str, Callable[[ExitStack, Path, tuple[str, ...]], _Sink]] = {".parquet": _ToParquet, ".npz": _ToNpz}
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
     check_folder_of(target)
-    if encoding not in ATTRIBUTE:
-        raise DataError(f"there is no encoding {encoding!r}; use 'rwpe' (random walk) or 'lappe' (Laplacian)")
-    if k < 1:
-        raise DataError(f"an encoding needs at least one column, not k = {k}")
+    check_encoding(encoding, k)
     columns: tuple[str, ...]
     if is_graph_file(source):
         columns, pieces = _GRAPH_COLUMNS, _graph_file(source, encoding, k)
@@ -93,7 +92,8 @@ def write_encodings(
     columns = (*columns, *(f"{encoding}_{column}" for column in range(1, k + 1)), "reason")
     rows = encoded = nodes = 0
     first_reason: str | None = None
-    with complete_or_nothing(target) as temporary, sinks[target.suffix.lower()](temporary, columns) as sink:
+    with complete_or_nothing(target) as temporary, ExitStack() as stack:
+        sink = sinks[target.suffix.lower()](stack, temporary, columns)
         for piece in pieces:
             sink.write(piece, rows)
             for row, reason in sorted(piece.reasons.items()):
@@ -104,27 +104,27 @@ def write_encodings(
     return Written(rows, encoded, nodes, first_reason)
 
 
-def _table(source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int) -> Iterator[Encoded]:
+def _table(
+    source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int
+) -> Iterator[EncodedPiece]:
     with progress_bar("molecules", None) as advance:
         for chunk in iter_table_chunks(source, rows=_ROWS):
             column = find_smiles_column(chunk.columns, smiles_column, str(source))
             smiles = chunk.column(column)
-            found = smiles_to_graphs(smiles, Features("ogb"))
+            found = smiles_to_graphs(smiles, OGBFeatures())
             num_nodes = np.zeros(len(smiles), dtype=np.int64)
             num_nodes[found.rows] = np.diff(found.graphs.node_ptr)
-            yield Encoded(
+            yield EncodedPiece(
                 smiles,
                 num_nodes,
                 np.concatenate([np.empty(0, dtype=np.int64), *map(np.arange, num_nodes)]),
-                found.graphs.with_encoding(kind, k).node[ATTRIBUTE[kind]],
+                found.graphs.with_encoding(kind, k).node[ENCODING_ATTRIBUTE[kind]],
                 found.reasons,
             )
             advance(len(smiles))
 
 
-def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> Iterator[Encoded]:
-    from lspe.encodings import laplacian_encoding, random_walk_encoding
-
+def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> Iterator[EncodedPiece]:
     graph = read_graph_file(source)
     number = {node: i for i, node in enumerate(graph)}
     edges = [(number[i], number[j], float(weight)) for i, j, weight in graph.edges(data="weight", default=1.0)]
@@ -132,44 +132,26 @@ def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> I
         edges += [(j, i, weight) for i, j, weight in edges if i != j]
     table = torch.tensor(edges, dtype=torch.float64).reshape(-1, 3)
     try:
-        if kind == "rwpe":
-            values = random_walk_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
-        else:
-            values = laplacian_encoding(table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2]).vectors
+        values = encode(kind, table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
     except ValueError as error:
         raise DataError(f"{source}: {error}") from None
     names = np.array([str(node) for node in number])
-    yield Encoded([str(source)], np.array([len(names)]), names, values.numpy())
+    yield EncodedPiece([str(source)], np.array([len(names)]), names, values.numpy())
 
 
 class _Sink(Protocol):
     """Something encodings are written to, piece after piece."""
 
-    def __init__(self, path: Path, columns: tuple[str, ...]) -> None: ...
-
-    def __enter__(self) -> _Sink: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def write(self, piece: Encoded, first: int) -> None:
+    def write(self, piece: EncodedPiece, first: int) -> None:
         """Add a piece whose first row is number `first` of the source."""
 
 
-class _Parquet:
-    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
-        self.path, self.columns = path, columns
-        self.writer: Any = None
+class _ToParquet:
+    def __init__(self, stack: ExitStack, path: Path, columns: tuple[str, ...]) -> None:
+        self.writer, self.columns = stack.enter_context(ParquetWriter(path)), columns
 
-    def __enter__(self) -> _Parquet:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-    def write(self, piece: Encoded, first: int) -> None:
+    def write(self, piece: EncodedPiece, first: int) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         unread = [row in piece.reasons for row in range(len(piece.names))]
         rows_of = np.where(unread, 1, piece.num_nodes)
@@ -182,10 +164,7 @@ class _Parquet:
             *(_at(column, place) for column in (piece.nodes, *piece.encoding.T)),
             pa.array([piece.reasons.get(int(row)) for row in graph], pa.string()),
         ]
-        table = pa.table(columns, names=self.columns)
-        if self.writer is None:
-            self.writer = pq.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
+        self.writer.write(pa.table(columns, names=self.columns))
 
 
 def _at(values: NDArray[Any], place: NDArray[np.int64]) -> Any:
@@ -196,28 +175,16 @@ def _at(values: NDArray[Any], place: NDArray[np.int64]) -> Any:
     return pa.array(padded[place], mask=place < 0)
 
 
-class _Npz:
-    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
-        self.path = path
-        self.pieces: list[Encoded] = []
+class _ToNpz:
+    def __init__(self, stack: ExitStack, path: Path, columns: tuple[str, ...]) -> None:
+        self.writer = stack.enter_context(NpzWriter(path, compressed=True))
+        self.writer.append("offsets", np.zeros(1, dtype=np.int64))
 
-    def __enter__(self) -> _Npz:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if error[0] is not None:
-            return
-        with self.path.open("wb") as file:
-            np.savez_compressed(
-                file,
-                encoding=np.concatenate([one.encoding for one in self.pieces]),
-                offsets=np.concatenate([[0], *(one.num_nodes for one in self.pieces)]).cumsum(),
-                names=np.array([name for one in self.pieces for name in one.names], dtype=np.str_),
-                nodes=np.concatenate([one.nodes for one in self.pieces]),
-                reasons=np.array(
-                    [one.reasons.get(row, "") for one in self.pieces for row in range(len(one.names))], dtype=np.str_
-                ),
-            )
-
-    def write(self, piece: Encoded, first: int) -> None:
-        self.pieces.append(piece)
+    def write(self, piece: EncodedPiece, first: int) -> None:
+        nodes_before = self.writer.rows.get("encoding", 0)
+        self.writer.append("encoding", piece.encoding)
+        self.writer.append("offsets", nodes_before + np.cumsum(piece.num_nodes))
+        self.writer.append("names", np.array(piece.names, dtype=np.str_))
+        self.writer.append("nodes", piece.nodes)
+        reasons = [piece.reasons.get(row, "") for row in range(len(piece.names))]
+        self.writer.append("reasons", np.array(reasons, dtype=np.str_))

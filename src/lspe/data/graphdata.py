@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from lspe.data.arrays import open_arrays
 from lspe.data.errors import CorruptFileError, DataError
-from lspe.data.features import Features
-from lspe.data.flat import Index
-from lspe.data.locations import build_once
-from lspe.data.packed import EncodingKind, PackedGraphs
-from lspe.data.packing import PackedWriter
+from lspe.data.packed.cache import build_once
+from lspe.data.packed.container import open_arrays
+from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
-
-Task = Literal["regression", "binary", "multiclass"]
-Splits = dict[str, Index]
+from lspe.data.splits import Splits
+from lspe.data.words import TaskKind
+from lspe.encodings.kinds import OptionalEncodingKind
+from lspe.features import Features, read_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +27,12 @@ class Description:
 
     - `task` ``regression``: ``y`` [B, T] float; ``binary``: ``y`` [B, T] float 0 or 1, NaN where there is
       no label; ``multiclass``: ``y`` [B] long below `num_outputs`.
-    - `task_names`: one a column of ``y``; `class_names`: one a class of a multi-class target.
+    - `task_names`: one per column of ``y``; `class_names`: one per class of a multi-class target.
     - `report`: what was found in the table the graphs come from, where they come from one.
     """
 
     name: str
-    task: Task
+    task: TaskKind
     num_outputs: int
     task_names: tuple[str, ...]
     features: Features
@@ -48,7 +47,7 @@ class Description:
             "task": self.task,
             "num_outputs": self.num_outputs,
             "task_names": list(self.task_names),
-            "features": self.features.to_dict(),
+            "features": self.features.model_dump(mode="json"),
             "source": self.source,
             "class_names": list(self.class_names),
             "report": self.report and self.report.to_dict(),
@@ -62,7 +61,7 @@ class Description:
                 **values,
                 "task_names": tuple(values["task_names"]),
                 "class_names": tuple(values["class_names"]),
-                "features": Features.from_dict(values["features"]),
+                "features": read_features(values["features"]),
                 "report": values["report"] and Report.from_dict(values["report"]),
             }
         )
@@ -96,7 +95,7 @@ class GraphData(Description):
             raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
-    def with_encoding(self, kind: EncodingKind, k: int) -> GraphData:
+    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> GraphData:
         """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
         return replace(self, graphs=self.graphs.with_encoding(kind, k))
 
@@ -106,7 +105,7 @@ class GraphData(Description):
         file = open_arrays(path, verify=verify)
         try:
             about = Description.from_dict(file.meta)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise CorruptFileError(
                 f"{path} does not describe its graphs as this lspe does. Delete it and prepare it again."
             ) from None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Batch
 
-from lspe.data.packed import PackedGraphs
+from lspe.data.packed.sets import PackedGraphs
 
 
 class BatchLoader:

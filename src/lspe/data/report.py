@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
+
+from lspe.files import write_table
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,11 @@ class Report:
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the findings as a table of their own."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["row", "column", "value", "problem", "action"])
-            writer.writerows([one.row, one.column, one.value, one.problem, one.action] for one in self.findings)
+        columns = [field.name for field in fields(Finding)]
+        write_table(Path(path), [asdict(one) for one in self.findings], columns=columns)
 
     def summary(self) -> str:
-        """One line a kind of finding."""
+        """One line per kind of finding."""
         lines = [f"{self.used:,} of {self.rows:,} rows used"]
         counts: dict[str, int] = {}
         for finding in self.findings:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lspe.data.errors import DataError
-from lspe.data.flat import Index
+from lspe.data.packed.pointers import Index
 
 Splits = dict[str, Index]
 Fractions = tuple[float, float, float]
@@ -59,7 +59,7 @@ def hold_out(indices: Index, labels: ArrayLike, parts: int, *, seed: int = 0) ->
 def k_folds(count: int, folds: int, *, seed: int = 0, labels: ArrayLike | None = None) -> list[Splits]:
     """Each fold tests another part and validates on the next one; with `labels`, stratified by them."""
     if not 3 <= folds <= count:
-        raise DataError(f"{count} rows cannot be divided into {folds} folds: use at least 3, at most one a row")
+        raise DataError(f"{count} rows cannot be divided into {folds} folds: use at least 3, at most one per row")
     number = np.empty(count, dtype=np.int64)
     order = np.random.default_rng(seed).permutation(count)
     if labels is not None:

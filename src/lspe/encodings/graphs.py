@@ -205,7 +205,7 @@ def _check_batch(batch: Tensor, num_nodes: int | None) -> None:
             f"batch must be an integer tensor with one entry a node, got {batch.dtype} of shape {list(batch.shape)}"
         )
     if num_nodes is not None and num_nodes != batch.numel():
-        raise ValueError(f"num_nodes is {num_nodes} but batch has {batch.numel()} entries: it needs one a node")
+        raise ValueError(f"num_nodes is {num_nodes} but batch has {batch.numel()} entries: it needs one per node")
     if batch.numel() and int(batch[0]) < 0:
         raise ValueError(f"batch must not be negative, got {int(batch[0])} for node 0")
     falls = (batch.diff() < 0).nonzero()

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from lspe.encodings.graphs import check_count
+from lspe.encodings.kinds import ENCODING_ATTRIBUTE
 from lspe.encodings.laplacian import laplacian_encoding
 from lspe.encodings.random_walk import random_walk_encoding
 
@@ -24,7 +25,7 @@ class RandomWalkEncoding(BaseTransform):
 
     """
 
-    def __init__(self, k: int, attr_name: str | None = "random_walk_pe") -> None:
+    def __init__(self, k: int, attr_name: str | None = ENCODING_ATTRIBUTE["rwpe"]) -> None:
         check_count(k, "k")
         self.k = k
         self.attr_name = attr_name
@@ -49,7 +50,7 @@ class LaplacianEncoding(BaseTransform):
 
     """
 
-    def __init__(self, k: int, attr_name: str | None = "laplacian_eigenvector_pe") -> None:
+    def __init__(self, k: int, attr_name: str | None = ENCODING_ATTRIBUTE["lappe"]) -> None:
         check_count(k, "k")
         self.k = k
         self.attr_name = attr_name

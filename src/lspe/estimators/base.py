@@ -12,22 +12,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lspe.data.smiles import Fragments
+from lspe.data.words import Fragments
 from lspe.errors import UserError
-from lspe.estimators.inputs import Targets, column_of, refuse_unread, to_data
+from lspe.estimators.inputs import EstimatorTargets, column_of, refuse_unread, to_data
+from lspe.experiment.overriding import override, with_protocol, with_table
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import CONFIG, Experiment
+from lspe.features import table_sizes
+from lspe.files import write_json, write_text
 from lspe.predict import Predictor, load
 from lspe.predict.member import Member
-from lspe.training.experiment import (
-    CONFIG,
-    Experiment,
-    feature_config,
-    override,
-    read_experiment,
-    with_protocol,
-    with_table,
-)
-from lspe.training.in_memory import fit_in_memory
-from lspe.training.run import write_json, write_text
+from lspe.training.without_folder import fit_in_memory
 
 FORMAT = 1
 _FILE = "estimator.json"
@@ -110,15 +105,13 @@ class Estimator(BaseEstimator):
         self.device = device
         self.processes = processes
 
-    def _fit(self, molecules: Any, targets: Targets, sample_weight: Any | None) -> Self:
+    def _fit(self, molecules: Any, targets: EstimatorTargets, sample_weight: Any | None) -> Self:
         if self.networks < 1:
             raise UserError(f"networks is {self.networks}; at least one must be trained")
         experiment = self._experiment()
         data = to_data(molecules, targets, sample_weight, self.fragments, self.processes)
-        experiment = experiment.model_copy(update={"features": feature_config(data.features)})
-        model = experiment.model
-        if model.encoding != "none":
-            data = data.with_encoding(model.encoding, model.k)
+        experiment = experiment.model_copy(update={"features": table_sizes(data.features)})
+        data = data.with_encoding(experiment.model.encoding, experiment.model.k)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.networks)
         members = []
         for number, seed in enumerate(seeds.tolist()):

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lspe.data import DataError
 from lspe.estimators.base import Estimator
-from lspe.estimators.inputs import Targets, names_of, number_targets
+from lspe.estimators.inputs import EstimatorTargets, names_of, number_targets
 
 
 class LSPEClassifier(ClassifierMixin, Estimator):
@@ -78,7 +78,7 @@ class LSPEClassifier(ClassifierMixin, Estimator):
         return tags
 
 
-def _targets(y: Any) -> tuple[Targets, Any]:
+def _targets(y: Any) -> tuple[EstimatorTargets, Any]:
     """What is to be learned, and the classes."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
@@ -96,5 +96,5 @@ def _targets(y: Any) -> tuple[Targets, Any]:
         raise DataError(f"all molecules are of the class {classes.tolist()}; there is nothing to learn")
     names = names_of(y, 1)
     if classes.tolist() == [0, 1]:
-        return Targets("binary", number.reshape(-1, 1).astype(np.float64), names), classes
-    return Targets("multiclass", number.astype(np.int64), names, tuple(map(str, classes.tolist()))), classes
+        return EstimatorTargets("binary", number.reshape(-1, 1).astype(np.float64), names), classes
+    return EstimatorTargets("multiclass", number.astype(np.int64), names, tuple(map(str, classes.tolist()))), classes

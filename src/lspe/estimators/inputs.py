@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from lspe.data import DataError, Features, GraphData, PackedGraphs, smiles_to_graphs
-from lspe.data.pyg import pack
-from lspe.data.smiles import Fragments
+from lspe.data import DataError, GraphData, PackedGraphs, smiles_to_graphs
+from lspe.data.graphs.pyg import pack
+from lspe.data.words import Fragments, TaskKind
+from lspe.features import Features, OGBFeatures
 from lspe.predict.molecules import as_texts
-from lspe.presets.schema import TaskKind
 
 
 @dataclass(frozen=True)
-class Targets:
+class EstimatorTargets:
     """What is to be learned.
 
     `y` is [M, T] float (NaN where a label is missing), or [M] class numbers of a multi-class task.
@@ -42,7 +42,7 @@ def column_of(molecules: Any) -> list[Any]:
 
 
 def to_data(
-    molecules: Any, targets: Targets, sample_weight: Any | None, fragments: Fragments, processes: int | None
+    molecules: Any, targets: EstimatorTargets, sample_weight: Any | None, fragments: Fragments, processes: int | None
 ) -> GraphData:
     """Graphs with targets and weights, all of them to be learned from."""
     everything = column_of(molecules)
@@ -71,9 +71,9 @@ def _graphs(molecules: list[Any], fragments: Fragments, processes: int | None) -
     if isinstance(molecules[0], Data):
         return pack(molecules)
     texts = as_texts(molecules)
-    found = smiles_to_graphs(texts, Features("ogb"), fragments=fragments, processes=processes)
+    found = smiles_to_graphs(texts, OGBFeatures(), fragments=fragments, processes=processes)
     refuse_unread(molecules, found.reasons)
-    return found.graphs, Features("ogb")
+    return found.graphs, OGBFeatures()
 
 
 def refuse_unread(molecules: Sequence[Any], reasons: dict[int, str]) -> None:
@@ -110,7 +110,7 @@ def names_of(y: Any, count: int) -> tuple[str, ...]:
     return tuple(f"y{number}" for number in range(count))
 
 
-def number_targets(y: Any, task: TaskKind) -> Targets:
+def number_targets(y: Any, task: TaskKind) -> EstimatorTargets:
     """Targets that are numbers, [M] or [M, T]; NaN is a missing label, of which a row may have some but not all."""
     try:
         values = np.asarray(y, dtype=np.float64)
@@ -131,7 +131,7 @@ def number_targets(y: Any, task: TaskKind) -> Targets:
         raise DataError(f"the target {names[int(unknown.argmax())]!r} has no label at all")
     if task == "binary":
         _refuse_at(~(np.isnan(values) | np.isin(values, (0, 1))), values, "is neither 0 nor 1 nor NaN")
-    return Targets(task, values, names)
+    return EstimatorTargets(task, values, names)
 
 
 def _refuse_at(wrong: NDArray[np.bool_], values: NDArray[np.float64], problem: str) -> None:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from lspe.data.smiles import parse
-from lspe.encodings import kinds_by_column, laplacian_encoding, random_walk_encoding
+from lspe.data.molecules.smiles import parse
+from lspe.encodings import EncodingKind, encode, kinds_by_column
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
+    ComparedGraphs,
     CompareQuery,
-    Comparison,
     Edge,
     EncodedGraph,
     EncodeQuery,
@@ -21,10 +21,9 @@ from lspe.explore.schema import (
     Node,
     Verdict,
 )
-from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
+from lspe.plots.drawable_graphs import Sketch, sketch_molecule
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
-from lspe.plots.sketch import Sketch, sketch_molecule
-from lspe.plots.tellapart import summary
 
 _FULLERENE = (
     "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
@@ -50,14 +49,14 @@ SHOWN_EXAMPLES = [
 ]  # fmt: skip
 
 
-def encode(query: EncodeQuery) -> EncodedGraph:
+def encode_graph(query: EncodeQuery) -> EncodedGraph:
     """A graph with its encoding."""
     sketch = read_graph(query.graph)
     encoding = _encoding(sketch, query.encoding, query.k)
     return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
 
 
-def compare(query: CompareQuery) -> Comparison:
+def compare_graphs(query: CompareQuery) -> ComparedGraphs:
     """Two graphs with their random walk encodings, kinds counted through both, and the verdicts of both tests."""
     texts = query.first, query.second
     sketches = [read_graph(text) for text in texts]
@@ -76,12 +75,12 @@ def compare(query: CompareQuery) -> Comparison:
     label = "element" if query.elements else None
     walk = random_walk_test(*graphs, label=label)
     refinement = weisfeiler_lehman_test(*graphs, label=label)
-    return Comparison(
+    return ComparedGraphs(
         first=first,
         second=second,
         random_walk=Verdict(verdict=walk.verdict, step=walk.step),
         weisfeiler_lehman=Verdict(verdict=refinement.verdict, step=refinement.step),
-        summary=summary(walk, refinement),
+        summary=in_words(walk, refinement),
     )
 
 
@@ -102,10 +101,8 @@ def read_molecule(smiles: str) -> Any:
     return mol
 
 
-def _encoding(sketch: Sketch, kind: Literal["rwpe", "lappe"], k: int) -> Tensor:
-    if kind == "rwpe":
-        return random_walk_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
-    return laplacian_encoding(sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64).vectors
+def _encoding(sketch: Sketch, kind: EncodingKind, k: int) -> Tensor:
+    return encode(kind, sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
 
 
 def drawing(sketch: Sketch) -> dict[str, Any]:

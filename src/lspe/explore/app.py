@@ -17,8 +17,8 @@ from lspe.explore import answers
 from lspe.explore.guard import Guard
 from lspe.explore.schema import (
     About,
+    ComparedGraphs,
     CompareQuery,
-    Comparison,
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
@@ -57,12 +57,12 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
     @app.post("/api/encode", tags=["graphs"])
     def encode(query: EncodeQuery) -> EncodedGraph:
         """Encode a graph: places to draw it, its encoding, and which nodes it tells apart."""
-        return answers.encode(query)
+        return answers.encode_graph(query)
 
     @app.post("/api/compare", tags=["graphs"])
-    def compare(query: CompareQuery) -> Comparison:
+    def compare(query: CompareQuery) -> ComparedGraphs:
         """Encode two graphs and try to tell them apart: by random walks, and by 1-WL."""
-        return answers.compare(query)
+        return answers.compare_graphs(query)
 
     @app.get("/api/about", tags=["run"])
     def about() -> About:

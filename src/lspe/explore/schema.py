@@ -4,6 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lspe.data.words import TaskKind
+from lspe.encodings import EncodingKind
+
 MAX_TEXT = 1000
 MAX_ATOMS = 200
 MAX_STEPS = 40
@@ -26,7 +29,7 @@ class EncodeQuery(Query):
     """A graph to encode."""
 
     graph: GraphText
-    encoding: Literal["rwpe", "lappe"] = "rwpe"
+    encoding: EncodingKind = "rwpe"
     k: Steps = DEFAULT_STEPS
 
 
@@ -62,7 +65,7 @@ class EncodedGraph(BaseModel):
     is_molecule: bool
     nodes: list[Node]
     edges: list[Edge]
-    encoding: Annotated[list[list[float]], Field(description="A row a node, a column a step.")]
+    encoding: Annotated[list[list[float]], Field(description="A row per node, a column a step.")]
     kinds: Annotated[
         list[list[int]],
         Field(
@@ -79,7 +82,7 @@ class Verdict(BaseModel):
     step: int | None
 
 
-class Comparison(BaseModel):
+class ComparedGraphs(BaseModel):
     """Two graphs, with kinds counted through both of them, and what the tests say."""
 
     first: EncodedGraph
@@ -115,7 +118,7 @@ class RunAbout(BaseModel):
 
     name: str
     networks: int
-    task: Literal["regression", "binary", "multiclass"]
+    task: TaskKind
     targets: list[str]
     layers: int
     learns_positions: bool

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.data.smiles import parse
+from lspe.data.molecules.smiles import parse
 from lspe.errors import UserError
 from lspe.explore.answers import drawing, read_molecule
 from lspe.explore.schema import Positions, Prediction, RunAbout, Value
 from lspe.nn import Network
-from lspe.plots.sketch import sketch_molecule
+from lspe.plots.drawable_graphs import sketch_molecule
 from lspe.predict import load
 from lspe.predict.predictor import Predictions
 

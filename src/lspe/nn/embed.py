@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
-OGB_BOND_SIZES = (5, 6, 2)
+from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
+
 OGB_CHIRALITY = 1
 
 
@@ -81,10 +81,10 @@ class OGBEmbedder(Embedder):
 
     def __init__(self, dim: int, edge_dim: int, *, chirality_tags: int = 5) -> None:
         super().__init__()
-        sizes = list(OGB_ATOM_SIZES)
+        sizes = list(OGB_ATOM_TABLE)
         sizes[OGB_CHIRALITY] = chirality_tags
         self.node_table = SummedEmbedding(sizes, dim)
-        self.edge_table = SummedEmbedding(OGB_BOND_SIZES, edge_dim)
+        self.edge_table = SummedEmbedding(OGB_BOND_TABLE, edge_dim)
 
     def nodes(self, data: Data) -> Tensor:
         return self.node_table(data.x)
@@ -93,7 +93,7 @@ class OGBEmbedder(Embedder):
         return self.edge_table(data.edge_attr)
 
     def added_pair(self) -> Tensor:
-        zeros = torch.zeros(1, len(OGB_BOND_SIZES), dtype=torch.long, device=self.edge_table.weight.device)
+        zeros = torch.zeros(1, len(OGB_BOND_TABLE), dtype=torch.long, device=self.edge_table.weight.device)
         return self.edge_table(zeros)[0]
 
 

@@ -7,17 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from lspe.encodings import random_signs
+from lspe.encodings import ENCODING_ATTRIBUTE, OptionalEncodingKind, random_signs
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.topology import Topology
 from lspe.ops import dropout
 
-EncodingKind = Literal["none", "rwpe", "lappe"]
 Final = Literal["structure", "structure+position", "structure+encoding"]
-
-ENCODING_ATTRIBUTE: dict[str, str] = {"rwpe": "random_walk_pe", "lappe": "laplacian_eigenvector_pe"}
 
 
 class Output(NamedTuple):
@@ -69,7 +66,7 @@ class Network(nn.Module):
         head: nn.Module,
         *,
         dim: int,
-        encoding: EncodingKind = "none",
+        encoding: OptionalEncodingKind = "none",
         k: int = 0,
         lspe: bool = False,
         final: Final = "structure",

@@ -46,7 +46,7 @@ def draw(
         sources: The table of ``k-study``, the run folders of ``curves``.
         out: The folder to write to.
         form: ``png``, ``svg`` or ``both``.
-        root: Where ZINC is looked for, see :func:`lspe.data.load`.
+        root: Where ZINC is looked for, see :func:`lspe.data.load_benchmark`.
 
     """
     if name == "all":
@@ -69,12 +69,12 @@ _SOURCE_HINTS = {
 
 def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None) -> Any:
     if name in ("three-regular", "csl", "decalin"):
-        from lspe.plots import tellapart
+        from lspe.plots import node_kinds
 
         draw_example: dict[str, Callable[[], Any]] = {
-            "three-regular": tellapart.three_regular,
-            "csl": tellapart.skip_links,
-            "decalin": tellapart.decalin,
+            "three-regular": node_kinds.three_regular,
+            "csl": node_kinds.skip_links,
+            "decalin": node_kinds.decalin,
         }
         return draw_example[name]()
     if name == "k-study":
@@ -85,17 +85,18 @@ def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os
         return score_against_k(read_k_study(sources[0]))
     if name == "curves":
         from lspe.plots.scores import training_curves
-        from lspe.training.several import open_runs
+        from lspe.training.seeds_and_folds import open_runs
 
         return training_curves([run for source in sources for run in open_runs(Path(source))])
 
-    from lspe.data import load
+    from lspe.data import load_benchmark
 
-    data = load("zinc", root)
+    data = load_benchmark("zinc", root)
     if name == "distinct":
         from lspe.plots.distinct import count_distinct, distinct_encodings
 
         return distinct_encodings(*count_distinct(data.split("val")))
+    from lspe.data.benchmarks.zinc import VOCABULARY
     from lspe.plots.molecules import PAPER_MOLECULES, colour_molecules, coloured_molecules
 
-    return coloured_molecules(colour_molecules(data.split("val"), data.features.atom_vocabulary, PAPER_MOLECULES))
+    return coloured_molecules(colour_molecules(data.split("val"), VOCABULARY, PAPER_MOLECULES))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lspe.plots.sketch import Sketch
+from lspe.plots.drawable_graphs import Sketch
 from lspe.plots.style import INK, MUTED, ink_on
 
 RADIUS = 0.3

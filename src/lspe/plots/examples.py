@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from lspe.plots.sketch import Sketch, sketch_graph
+from lspe.plots.drawable_graphs import Sketch, sketch_graph
 
 DECALIN = "C1CCC2CCCCC2C1"
 BICYCLOPENTYL = "C1CCC(C1)C1CCCC1"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from lspe.data import PackedGraphs
 from lspe.encodings import kinds_by_column, random_walk_encoding
+from lspe.plots.drawable_graphs import Sketch, sketch_atoms
 from lspe.plots.drawing import common_box, draw_graph
-from lspe.plots.sketch import Sketch, sketch_atoms
 from lspe.plots.style import MUTED, kind_colours, style
 
 PAPER_MOLECULES = (91, 967, 212, 672)

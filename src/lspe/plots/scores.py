@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lspe.errors import UserError
+from lspe.experiment import load_preset
 from lspe.plots.style import FAINT, MUTED, OKABE_ITO, panel_letters, style
-from lspe.presets import load_preset
 
 if TYPE_CHECKING:
     from lspe.training.run import Run

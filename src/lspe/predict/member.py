@@ -14,13 +14,15 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
+from lspe.experiment.value import CONFIG, Experiment
+from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.readout import readout
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
-from lspe.training.experiment import CONFIG, Experiment
-from lspe.training.run import Interface, Run, Which, write_json, write_text
-from lspe.training.tasks import Objective
+from lspe.training.objective import Objective
+from lspe.training.run import Interface, Run
+from lspe.training.words import Which
 
 _MOST_GRAPHS = 128
 _MOST_PAIRS = 2**22
@@ -65,7 +67,7 @@ class Member:
         checkpoint.save(folder / f"{self.experiment.training.protocol.report}.ckpt", weights)
 
     @torch.inference_mode()
-    def apply(self, graphs: Encoded) -> tuple[NDArray[np.float64], Vectors]:
+    def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
         """Values in original units, or probabilities, [G, outputs], and the vectors they were made from."""
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
@@ -88,7 +90,7 @@ class Member:
         return values, vectors
 
 
-class Encoded:
+class GraphsWithEncodings:
     """Graphs with the encodings that networks ask for, each computed once."""
 
     def __init__(self, graphs: PackedGraphs) -> None:
@@ -98,8 +100,6 @@ class Encoded:
     def for_network(self, member: Member) -> PackedGraphs:
         """The graphs as the network of `member` takes them."""
         model = member.experiment.model
-        if model.encoding == "none":
-            return self.graphs
         key = (model.encoding, model.k)
         if key not in self._by_encoding:
             self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -13,11 +12,12 @@ from typing import Any, TypeVar
 import torch
 from torch_geometric.data import Data
 
-from lspe.data import DataError, Features, PackedGraphs
-from lspe.data.flat import Index
-from lspe.data.molecules import map_in_processes, processes_for, to_packed
-from lspe.data.pyg import pack
-from lspe.data.smiles import Fragments, Readings, arrays_for, read_smiles
+from lspe.data import DataError, PackedGraphs
+from lspe.data.graphs.pyg import pack
+from lspe.data.molecules.conversion import MoleculeGraphs, map_in_processes, processes_for, to_packed
+from lspe.data.molecules.smiles import arrays_for, read_smiles
+from lspe.data.words import Fragments
+from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, table_sizes
 
 AT_ONCE = 500
 """Molecules that go through the networks together."""
@@ -27,23 +27,13 @@ Piece = TypeVar("Piece")
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class Molecules:
-    """What came of some molecules: the graphs of those that could be read, which these are, why the others are none."""
-
-    count: int
-    graphs: PackedGraphs
-    rows: Index
-    reasons: dict[int, str]
-
-
 def read_pieces(
     pieces: Iterable[Piece],
     smiles_of: Callable[[Piece], Sequence[str]],
     features: Features,
     fragments: Fragments,
     processes: int | None,
-) -> Iterator[tuple[Piece, Molecules]]:
+) -> Iterator[tuple[Piece, MoleculeGraphs]]:
     """Each piece with the graphs of its molecules, in order; a few pieces ahead are in the hands of other processes.
 
     Where nobody says how many, there are as many processes as cores, or none for a few molecules.
@@ -62,7 +52,7 @@ def read_pieces(
     work = partial(read_smiles, features=features, fragments=fragments)
     with half_of_the_threads() if processes > 1 else nullcontext():
         for reading in map_in_processes(work, chain(first, coming), processes=processes):
-            yield waiting.popleft(), _molecules(reading)
+            yield waiting.popleft(), MoleculeGraphs(to_packed(reading.arrays), reading.rows, reading.reasons)
 
 
 @contextmanager
@@ -74,11 +64,6 @@ def half_of_the_threads() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _molecules(reading: Readings) -> Molecules:
-    count = len(reading.rows) + len(reading.reasons)
-    return Molecules(count, to_packed(reading.arrays), reading.rows, reading.reasons)
 
 
 def check_molecules_fit(features: Features, name: str) -> None:
@@ -101,21 +86,21 @@ def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> Packed
 
 
 def _fits(given: Features, wanted: Features) -> bool:
-    if given.kind != wanted.kind:
-        return False
-    if wanted.kind == "categorical":
-        return (given.atom_types or 0) <= (wanted.atom_types or 0) and (given.bond_types or 0) <= (
-            wanted.bond_types or 0
-        )
-    return (given.node_dim, given.edge_dim) == (wanted.node_dim, wanted.edge_dim)
+    if given.kind == wanted.kind == "categorical":
+        return given.node_types <= wanted.node_types and given.edge_types <= wanted.edge_types
+    return given.kind == wanted.kind and table_sizes(given) == table_sizes(wanted)
 
 
 def _words(features: Features) -> str:
-    if features.kind == "categorical":
-        return f"{features.atom_types} node types and {features.bond_types} edge types"
-    if features.kind == "continuous":
-        return f"{features.node_dim} numbers a node and {features.edge_dim} an edge"
-    return "OGB's atom and bond features" if features.kind == "ogb" else "no features"
+    match features:
+        case CategoricalFeatures():
+            return f"{features.node_types} node types and {features.edge_types} edge types"
+        case ContinuousFeatures():
+            return f"{features.node_features} numbers per node and {features.edge_features} per edge"
+        case OGBFeatures():
+            return "OGB's atom and bond features"
+        case NoFeatures():
+            return "no features"
 
 
 def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:

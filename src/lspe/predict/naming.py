@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lspe.presets.schema import TaskKind
+from lspe.data.words import TaskKind
 
 SD = "sd"
 

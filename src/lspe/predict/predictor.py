@@ -13,12 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from lspe.data.smiles import Fragments
+from lspe.data.molecules.conversion import MoleculeGraphs
+from lspe.data.words import Fragments
 from lspe.errors import UserError
-from lspe.predict.member import Encoded, Member, Vectors
-from lspe.predict.molecules import Molecules, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.training.run import Which
-from lspe.training.several import open_runs
+from lspe.predict.member import GraphsWithEncodings, Member, Vectors
+from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
+from lspe.training.seeds_and_folds import open_runs
+from lspe.training.words import Which
 
 if TYPE_CHECKING:
     from lspe.predict.tables import TableSummary
@@ -206,10 +207,10 @@ class Predictor:
     def _of_graphs(self, pieces: Iterable[list[Data]]) -> Iterator[tuple[list[Data], Predictions]]:
         for piece in pieces:
             graphs = pack_graphs(piece, self.features, self.members[0].name)
-            yield piece, self._predict(Molecules(len(piece), graphs, np.arange(len(piece)), {}))
+            yield piece, self._predict(MoleculeGraphs(graphs, np.arange(len(piece)), {}))
 
-    def _predict(self, molecules: Molecules) -> Predictions:
-        encoded = Encoded(molecules.graphs)
+    def _predict(self, molecules: MoleculeGraphs) -> Predictions:
+        encoded = GraphsWithEncodings(molecules.graphs)
         each = []
         vectors: Vectors | None = None
         for member in self.members:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lspe.data import DataError, TableChunk, iter_table_chunks
-from lspe.data.columns import find_smiles_column
+from lspe.data.table.columns import find_smiles_column
 from lspe.predict.molecules import AT_ONCE, pieces_of
 
 SMILES, NAME = "smiles", "name"

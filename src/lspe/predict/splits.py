@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lspe.data import GraphData
-from lspe.predict.member import Encoded, Member
+from lspe.data.words import TaskKind
+from lspe.files import write_table
+from lspe.files.tables import DIGITS
+from lspe.predict.member import GraphsWithEncodings, Member
 from lspe.predict.naming import output_names
-from lspe.predict.output import DIGITS
-from lspe.presets.schema import TaskKind
-from lspe.training.run import Run, write_table
+from lspe.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class SplitPredictions:
     numbers: NDArray[np.int64]
 
     def write(self, path: Path) -> None:
-        """As a table, a row a graph."""
+        """As a table, a row per graph."""
         names = output_names(self.task, self.task_names, self.class_names)
         rows = []
         for number, true, predicted in zip(self.numbers.tolist(), self.y.tolist(), self.predicted, strict=True):
@@ -59,7 +60,7 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
     if run.config.fold is not None:
         data = data.fold(run.config.fold)
     graphs = data.split(split)
-    predicted, _ = Member.of_run(run).apply(Encoded(graphs))
+    predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
     numbers = graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()
     return SplitPredictions(
         data.task, data.task_names, data.class_names, graphs.y.astype(np.float64), predicted, numbers.astype(np.int64)

@@ -15,9 +15,9 @@ import numpy as np
 
 from lspe.data import TableChunk
 from lspe.data.progress import progress_bar
+from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
 from lspe.predict.naming import SD, output_names
-from lspe.predict.output import Cell, check_output, open_table
 from lspe.predict.predictor import Predictions, Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 

@@ -30,7 +30,7 @@ def _by_preset(results: Sequence[Result]) -> dict[str, list[KScore]]:
 
 
 def beside_the_paper(results: Sequence[Result]) -> Any:
-    """One panel a data set, one line a row: our mean ± spread, and the paper's."""
+    """One panel a data set, one line per row: our mean ± spread, and the paper's."""
     from matplotlib.figure import Figure
 
     groups: dict[str, list[Result]] = {}

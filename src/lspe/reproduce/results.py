@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lspe.presets import PaperRow, count_parameters, load_preset
+from lspe.experiment import PaperRow, count_parameters, load_preset
+from lspe.experiment.overriding import override
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.task import format_score
+from lspe.experiment.value import CONFIG
+from lspe.files import write_table, write_text
 from lspe.reproduce.tables import BASELINES, Row
-from lspe.training.experiment import CONFIG, override, read_experiment
-from lspe.training.run import write_table, write_text
-from lspe.training.several import open_runs, summarize
+from lspe.training.seeds_and_folds import open_runs, summarize
 from lspe.training.summary import CONSTANT
-from lspe.training.tasks import format_score
 
 
 @dataclass(frozen=True)

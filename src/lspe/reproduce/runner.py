@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lspe.data import DataError
-from lspe.data.locations import Root
+from lspe.experiment.data import load_data
+from lspe.experiment.overriding import override, with_epochs, with_protocol
+from lspe.experiment.protocol import ProtocolKind
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import Experiment
+from lspe.locations import Root
 from lspe.reproduce import figure, results
 from lspe.reproduce.results import Result, collect
-from lspe.reproduce.tables import ONE_SEED, Row, rows_of
-from lspe.training.experiment import Experiment, load_data, override, read_experiment, with_epochs, with_protocol
-from lspe.training.several import train
+from lspe.reproduce.tables import ONE_SEED, Row, rows_of_table
+from lspe.training.seeds_and_folds import train
 
 
 def reproduce(
@@ -21,7 +25,7 @@ def reproduce(
     *,
     seeds: int | None = None,
     epochs: int | None = None,
-    protocol: Literal["paper", "fast"] | None = None,
+    protocol: ProtocolKind | None = None,
     root: Root = None,
     on_row: Callable[[Sequence[Result]], None] = lambda _: None,
     **options: Any,
@@ -43,7 +47,7 @@ def reproduce(
         options: of :func:`lspe.training.fit`.
 
     """
-    rows = rows_of(name)
+    rows = rows_of_table(name)
     seeds = seeds or (1 if name in ONE_SEED else None)
     problems: dict[Row, str] = {}
     so_far = _results(rows, folder, problems)
@@ -64,7 +68,7 @@ def _train_row(
     folder: Path,
     seeds: int | None,
     epochs: int | None,
-    protocol: Literal["paper", "fast"] | None,
+    protocol: ProtocolKind | None,
     root: Root,
     options: dict[str, Any],
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lspe.config import ConfigError, unknown_name
-from lspe.presets import list_presets
+from lspe.experiment import list_presets
 
 K_STUDY = (4, 8, 12, 16, 20, 24)
 
@@ -96,7 +96,7 @@ BASELINES: tuple[Baseline, ...] = (
 """What table 2 of the paper quotes."""
 
 
-def rows_of(name: str) -> tuple[Row, ...]:
+def rows_of_table(name: str) -> tuple[Row, ...]:
     """The rows of a table, or the one of a preset."""
     if name in TABLES:
         return TABLES[name]

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 
+from lspe.experiment.task import goodness
+from lspe.files import append_row, write_table
 from lspe.training import checkpoint
 from lspe.training.distributed import is_first
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
-from lspe.training.protocol import reason_to_stop
-from lspe.training.run import append_row, write_table
-from lspe.training.tasks import goodness
+from lspe.training.run import go_on_with
+from lspe.training.stopping import reason_to_stop
 
 LAST = "last.ckpt"
 BEST = "best.ckpt"
@@ -80,7 +81,7 @@ class Bookkeeper(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         self._started = time.monotonic()
         if is_first() and self.history:
-            write_table(self.folder / "metrics.csv", self.history)
+            write_table(self.folder / "metrics.csv", self.history, then=go_on_with(self.folder))
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: TrainingModule, *_: Any) -> None:
         self.progress.step()
@@ -157,9 +158,9 @@ class Bookkeeper(Callback):
         row = self.history[-1]
         path = self.folder / "metrics.csv"
         if len(self.history) == 1:
-            write_table(path, self.history)
+            write_table(path, self.history, then=go_on_with(self.folder))
         else:
-            append_row(path, row)
+            append_row(path, row, then=go_on_with(self.folder))
         if self._board is not None:
             for name, value in row.items():
                 if name != "epoch" and value is not None:

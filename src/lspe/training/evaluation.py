@@ -9,10 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.experiment.protocol import PositionalLoss, Training
 from lspe.nn import Network, Output, positional_loss
 from lspe.training.distributed import add_up, rank, world_size
-from lspe.training.protocol import PositionalLoss, Training
-from lspe.training.tasks import Objective
+from lspe.training.objective import Objective
 
 EVALUATION_BATCH = 256
 

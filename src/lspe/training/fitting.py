@@ -6,29 +6,30 @@ import logging
 import signal
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lspe.data import GraphData
+from lspe.experiment import build_network
+from lspe.experiment.data import fit_to_data
+from lspe.experiment.value import CONFIG, Experiment
+from lspe.files import write_json, write_text
 from lspe.nn import Network
-from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
-from lspe.training.experiment import CONFIG, Experiment, fit_to_data
 from lspe.training.module import TrainingError, TrainingModule
+from lspe.training.objective import Objective, TargetScaling
 from lspe.training.progress import Progress
-from lspe.training.protocol import reason_to_stop
-from lspe.training.run import Interface, Run, RunError, write_json, write_text
+from lspe.training.run import Interface, Run, RunError, go_on_with
+from lspe.training.stopping import reason_to_stop
 from lspe.training.summary import make_summary
-from lspe.training.tasks import Objective, TargetScaling
+from lspe.training.words import Device
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
-
-Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -96,16 +97,22 @@ def fit(
         keeper.stopped = stopped
         notes = _differences(state, threads, devices * nodes)
     if is_first():
-        write_text(folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}")
+        write_text(
+            folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}", then=go_on_with(folder)
+        )
         fragments = "keep" if experiment.table is None else experiment.table.fragments
-        write_json(folder / "interface.json", Interface.of(data, objective.scaling, fragments).to_dict())
+        write_json(
+            folder / "interface.json",
+            Interface.of(data, objective.scaling, fragments).to_dict(),
+            then=go_on_with(folder),
+        )
     if not stopped:
         (folder / "summary.json").unlink(missing_ok=True)
         _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
     wait_for_all()
     summary = make_summary(Run(folder), module, data, keeper)
     if is_first():
-        write_json(folder / "summary.json", summary)
+        write_json(folder / "summary.json", summary, then=go_on_with(folder))
     return Run(folder)
 
 

@@ -16,12 +16,13 @@ from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
 from lspe.errors import UserError
+from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
+from lspe.experiment.task import SCORES
 from lspe.nn import Network
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
-from lspe.training.protocol import FastProtocol, PaperProtocol, Training
-from lspe.training.tasks import SCORES, Objective, Scores
+from lspe.training.objective import Objective, Scores
 
 CHEAP_TO_SCORE = 10_000_000
 """Outputs of an epoch up to which the training score is computed from them on the way."""

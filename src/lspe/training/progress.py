@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Any
 
+from lspe.experiment.task import format_score
 from lspe.training.module import EpochResult
-from lspe.training.tasks import format_score
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -45,7 +45,7 @@ class Lines(Progress):
 
     def epoch(self, result: EpochResult) -> None:
         left = clock(result.seconds * (self.epochs - result.epoch))
-        self._waiting = f"epoch {result.epoch}/{self.epochs}  {describe(result, self.metric)}  {left} left"
+        self._waiting = f"epoch {result.epoch}/{self.epochs}  {describe_epoch(result, self.metric)}  {left} left"
         if time.monotonic() - self._last >= self.every:
             self._print_waiting()
 
@@ -87,7 +87,7 @@ class Bar(Progress):
 
     def epoch(self, result: EpochResult) -> None:
         left = clock(result.seconds * (self.epochs - result.epoch))
-        text = f"{describe(result, self.metric)}  {left} left"
+        text = f"{describe_epoch(result, self.metric)}  {left} left"
         self._live.update(self._epochs, completed=result.epoch, text=text)
         self._live.reset(self._steps, total=self.steps)
 
@@ -103,7 +103,7 @@ def progress_for_stdout() -> Progress:
     return Bar() if sys.stdout.isatty() else Lines()
 
 
-def describe(result: EpochResult, metric: str) -> str:
+def describe_epoch(result: EpochResult, metric: str) -> str:
     """An epoch in one line."""
     score = format_score(metric, result.val.scores[metric])
     return (

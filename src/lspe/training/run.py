@@ -18,25 +18,26 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from lspe.data import Features, GraphData, PackedGraphs
+from lspe.data import GraphData, PackedGraphs
 from lspe.errors import UserError
-from lspe.files import complete_or_nothing
+from lspe.experiment import build_network
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import CONFIG, Experiment
+from lspe.features import Features, read_features
 from lspe.nn import Network
-from lspe.presets import build_network
 from lspe.training import checkpoint
 from lspe.training.environment import versions
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size
-from lspe.training.experiment import CONFIG, Experiment, read_experiment
-from lspe.training.tasks import Objective, TargetScaling
+from lspe.training.objective import Objective, TargetScaling
+from lspe.training.words import Which
 
 FORMAT = 1
-Which = Literal["reported", "last", "best"]
 
 
 class RunError(UserError):
@@ -68,7 +69,7 @@ class Interface:
         """Plain values, for JSON."""
         return {
             "format": FORMAT,
-            "features": self.features.to_dict(),
+            "features": self.features.model_dump(mode="json"),
             "task_names": list(self.task_names),
             "class_names": list(self.class_names),
             "scaling": None if self.scaling is None else self.scaling.to_dict(),
@@ -80,7 +81,7 @@ class Interface:
     def from_dict(cls, values: Mapping[str, Any]) -> Interface:
         """The inverse of :meth:`to_dict`; versions are for people to read."""
         return cls(
-            features=Features.from_dict(values["features"]),
+            features=read_features(values["features"]),
             task_names=tuple(values["task_names"]),
             class_names=tuple(values["class_names"]),
             scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),
@@ -193,41 +194,6 @@ class Run:
         return values
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole: it has its name only when it is complete."""
-    try:
-        with complete_or_nothing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a row to what :func:`write_table` wrote."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(",".join("" if value is None else str(value) for value in row.values()) + "\n")
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def _cannot_write(path: Path, error: OSError) -> RunError:
-    return RunError(
-        f"{path} could not be written ({error}). Make room or mend the permissions, "
-        f"then go on with: lspe train {path.parent} --resume"
-    )
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object as JSON; NaN is refused."""
-    write_text(path, json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows with the same keys as CSV; ``None`` is an empty field."""
-    rows = list(rows)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, out.getvalue())
+def go_on_with(folder: Path) -> str:
+    """What to do when a file of a run could not be written and the reason is mended."""
+    return f"go on with: lspe train {folder} --resume"

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from lspe.data import GraphData, PackedGraphs
+from lspe.experiment.protocol import ReportedWeights
+from lspe.experiment.task import SCORES, format_score
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
 from lspe.training.module import TrainingModule
-from lspe.training.protocol import Report
+from lspe.training.objective import Objective
 from lspe.training.run import Run
-from lspe.training.tasks import SCORES, Objective, format_score
 
 SPLITS = ("train", "val", "test")
 
@@ -33,7 +34,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
     splits = {name: data.split(name) for name in SPLITS if name in data.splits and len(data.splits[name])}
     device = next(module.network.parameters()).device
     results: dict[str, Any] = {}
-    whiches: tuple[Report, ...] = ("last", "best")
+    whiches: tuple[ReportedWeights, ...] = ("last", "best")
     for which in whiches:
         epoch = run.checkpoint(which)["epoch"]
         if which == "best" and epoch == results["last"]["epoch"]:
@@ -44,7 +45,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
             name: module.evaluate(graphs, network).to_dict() for name, graphs in splits.items()
         }
     constant = module.objective.constant(torch.from_numpy(data.split("train").y.copy()))
-    report: Report = experiment.training.protocol.report
+    report: ReportedWeights = experiment.training.protocol.report
     seconds = [row["seconds"] or 0.0 for row in keeper.history]
     return {
         "preset": experiment.name,

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import platformdirs
+from lspe.locations import cache_root
 
 SOURCES = Path(__file__).parent / "csrc"
 FLAGS = ("-O3", "-std=c11", "-ffp-contract=fast", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
@@ -26,7 +26,7 @@ def built(precision: int) -> Path:
     """The library for numbers of 32 or 64 bits, compiled now where it is not in the cache yet."""
     compiler = _compiler()
     flags = (*FLAGS, f"-DPRECISION={precision}", *os.environ.get("LSPE_CFLAGS", "").split())
-    folder = _own_folder(Path(os.environ.get("LSPE_CACHE") or platformdirs.user_cache_dir("lspe")) / "ops")
+    folder = _own_folder(cache_root() / "ops")
     identity = [compiler, _run(compiler, "--version"), _processor(), repr(flags)]
     key = hashlib.sha256("\0".join(identity).encode())
     for source in sorted(SOURCES.glob("*.[ch]")):

@@ -1,0 +1,96 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from lspe.data.benchmarks.download import find
+from lspe.data.errors import DataError
+from lspe.data.graphdata import GraphData
+from lspe.encodings.kinds import EncodingKind
+from lspe.locations import Root, data_root
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A set known by name: one line about it, the files of the data root it is read from, and what opens it."""
+
+    name: str
+    summary: str
+    opened_by: str
+    files: tuple[str, ...] = ()
+
+    def open(self, root: Root = None) -> GraphData:
+        """Map the set, converting (and downloading) it first where it has to be."""
+        module, _, function = self.opened_by.partition(":")
+        opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.benchmarks.{module}"), function)
+        try:
+            return opener(root)
+        except _DAMAGED as error:
+            where = next((path for file in self.files if (path := find(file, root))), data_root(root))
+            raise DataError(f"{where} is damaged ({error}). Delete it and get it again.") from error
+
+
+_BENCHMARKS = (
+    Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP", "nci:load"),
+    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds", "csl:load"),
+    Benchmark(
+        "zinc",
+        "12,000 drug-like molecules, penalised logP",
+        "zinc:load_subset",
+        ("zinc12k_graphs.npz", "molecules.zip"),
+    ),
+    Benchmark(
+        "zinc-full",
+        "249,456 drug-like molecules, penalised logP",
+        "zinc:load_full",
+        ("zinc250k.csv.gz", "molecules.zip"),
+    ),
+    Benchmark(
+        "moltox21",
+        "7,831 molecules, 12 toxicity targets",
+        "ogb:load_moltox21",
+        ("tox21_graphs.npz", "tox21.zip"),
+    ),
+    Benchmark("molpcba", "437,929 molecules, 128 assays", "ogb:load_molpcba", ("pcba.zip",)),
+    Benchmark(
+        "imdb-binary", "1,000 ego networks of actors in 2 classes, 10 folds", "imdb:load_binary", ("IMDB-BINARY.zip",)
+    ),
+    Benchmark(
+        "imdb-multi", "1,500 ego networks of actors in 3 classes, 10 folds", "imdb:load_multi", ("IMDB-MULTI.zip",)
+    ),
+    Benchmark(
+        "cifar10",
+        "60,000 images as graphs of superpixels in 10 classes",
+        "cifar10:load",
+        ("cifar10_superpixels.npz", "CIFAR10_v2.zip"),
+    ),
+)
+
+
+def available() -> dict[str, Benchmark]:
+    """Every benchmark by name."""
+    return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
+
+
+def load_benchmark(
+    name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None
+) -> GraphData:
+    """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
+
+    It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise
+    downloaded from its official source, converted once, and mapped from the converted file ever after.
+    """
+    if name not in available():
+        raise DataError(f"there is no data set {name!r}; there are {', '.join(available())}")
+    if (encoding is None) != (k is None):
+        raise DataError("an encoding needs both its kind and its number of columns: encoding='rwpe', k=20")
+    data = available()[name].open(root)
+    return data if encoding is None or k is None else data.with_encoding(encoding, k)

@@ -1,0 +1,1 @@
+"""A person's own graphs: PyG ``Data`` and graph files."""

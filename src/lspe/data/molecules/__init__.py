@@ -1,0 +1,1 @@
+"""From SMILES to graphs."""

@@ -1,0 +1,121 @@
+"""Many molecules to graphs, in parallel processes, with bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from torch_geometric.data import Data
+
+from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
+from lspe.data.packed.container import Array
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.sets import PackedGraphs
+from lspe.data.packed.undirected import both_directions
+from lspe.data.packed.writer import concatenate
+from lspe.data.progress import progress_bar
+from lspe.data.words import Fragments
+from lspe.features import Features, OGBFeatures
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+OGB = OGBFeatures()
+_AT_ONCE = 500
+_WORTH_PROCESSES = 4_000
+
+
+@dataclass(frozen=True)
+class MoleculeGraphs:
+    """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none."""
+
+    graphs: PackedGraphs
+    rows: Index
+    reasons: dict[int, str]
+
+    @property
+    def count(self) -> int:
+        """Of the SMILES, those included that are no graph."""
+        return len(self.rows) + len(self.reasons)
+
+
+def smiles_to_data(smiles: str, features: Features = OGB, *, fragments: Fragments = "keep") -> Data:
+    """The graph of one SMILES, with OGB's atom and bond features unless others are asked for."""
+    return to_packed(arrays_for(features)([parse(smiles, fragments=fragments)]))[0]
+
+
+def smiles_to_graphs(
+    smiles: Sequence[str], features: Features = OGB, *, fragments: Fragments = "keep", processes: int | None = None
+) -> MoleculeGraphs:
+    """The graphs of a list of SMILES, in memory; SMILES that cannot be read are left out, with the reason."""
+    graphs, rows = [], []
+    reasons: dict[int, str] = {}
+    work = partial(read_smiles, features=features, fragments=fragments)
+    for begin, reading in iter_readings(work, smiles, processes=processes):
+        graphs.append(to_packed(reading.arrays))
+        rows.append(reading.rows + begin)
+        reasons |= {begin + row: reason for row, reason in reading.reasons.items()}
+    if not graphs:
+        graphs, rows = [to_packed(work([]).arrays)], [np.empty(0, dtype=np.int64)]
+    return MoleculeGraphs(concatenate(graphs), np.concatenate(rows), reasons)
+
+
+def iter_readings(
+    work: Callable[[Sequence[str]], Readings], smiles: Sequence[str], *, processes: int | None = None
+) -> Iterator[tuple[int, Readings]]:
+    """What `work` makes of the SMILES, some hundreds at a time, each with the position of its first one.
+
+    In several processes (as many as there are cores, if not said) where there is enough to do.
+    """
+    pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
+    begin = 0
+    with progress_bar("molecules to graphs", len(smiles)) as advance:
+        for reading in map_in_processes(work, pieces, processes=processes or processes_for(len(smiles))):
+            yield begin, reading
+            done = len(reading.rows) + len(reading.reasons)
+            begin += done
+            advance(done)
+
+
+def to_packed(arrays: MoleculeArrays, graph: dict[str, Array] | None = None) -> PackedGraphs:
+    """Graphs with every bond in both directions."""
+    num_edges, edge_index, (edge_attr,) = both_directions(arrays.num_bonds, arrays.bonds, arrays.edge_attr)
+    return PackedGraphs.from_arrays(
+        arrays.num_nodes, num_edges, edge_index, node={"x": arrays.x}, edge={"edge_attr": edge_attr}, graph=graph
+    )
+
+
+def map_in_processes(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, processes: int) -> Iterator[Result]:
+    """``work(piece)`` for each piece, in order, at most a few pieces ahead of whoever takes the results.
+
+    With one process everything happens here. The processes are joblib's: unlike the standard library's they
+    do not run the user's script again, so scripts need no ``if __name__ == "__main__"``.
+    """
+    if processes == 1:
+        yield from map(work, pieces)
+        return
+    from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
+
+    with ProcessPoolExecutor(max_workers=processes, initializer=start_worker) as pool:
+        waiting: deque[Any] = deque()
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(work, piece))
+                if len(waiting) > 2 * processes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def processes_for(molecules: int) -> int:
+    """As many processes as this one may use cores, where there are enough molecules to be worth starting them."""
+    if molecules < _WORTH_PROCESSES:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,65 @@
+"""Encodings of a whole set, computed once and kept beside its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from lspe.data.errors import CorruptFileError
+from lspe.data.packed.cache import build_once
+from lspe.data.packed.container import Array, ArrayWriter, open_arrays
+from lspe.data.packed.sets import PackedGraphs
+from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.locations import cache_root, is_writable
+
+_CACHE_VERSION = 1
+_NODES_AT_ONCE = 200_000
+
+
+def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[str, Array]:
+    """The attribute's name and its values for every node of the whole set, :math:`[N, k]`."""
+    check_encoding(kind, k)
+    if graphs.path is None or graphs.structure_digest is None:
+        return ENCODING_ATTRIBUTE[kind], np.concatenate([*_compute(graphs, kind, k)])
+
+    path = _cache_path(graphs.path, kind, k, graphs.structure_digest)
+    note = {"structure": graphs.structure_digest, "kind": kind, "k": k, "version": _CACHE_VERSION}
+
+    def build() -> None:
+        with ArrayWriter(path) as writer:
+            for part in _compute(graphs, kind, k):
+                writer.append("encoding", part)
+            writer.finish(note)
+
+    def read() -> Array:
+        file = open_arrays(path)
+        if file.meta != note:
+            raise CorruptFileError(f"{path} holds another encoding than its name says")
+        return file.arrays["encoding"]
+
+    return ENCODING_ATTRIBUTE[kind], build_once(path, build, read)
+
+
+def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
+    name = f"{packed.stem}.{kind}{k}-{structure[:16]}-v{_CACHE_VERSION}.lspe"
+    return (packed.parent if is_writable(packed.parent) else cache_root() / "encodings") / name
+
+
+def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array]:
+    """The encoding of all graphs in order, as many at once as make up some 200,000 nodes."""
+    yield np.empty((0, k), dtype=np.float32)
+    begin, total = 0, len(graphs.node_ptr) - 1
+    while begin < total:
+        end = int(np.searchsorted(graphs.node_ptr, graphs.node_ptr[begin] + _NODES_AT_ONCE, side="right")) - 1
+        end = max(end, begin + 1)
+        edges = slice(int(graphs.edge_ptr[begin]), int(graphs.edge_ptr[end]))
+        first_node = graphs.node_ptr[begin:end] - graphs.node_ptr[begin]
+        offset = np.repeat(first_node, np.diff(graphs.edge_ptr[begin : end + 1]))
+        edge_index = torch.from_numpy(np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset]))
+        num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
+        batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
+        yield encode(kind, edge_index, len(batch), k, batch=batch).numpy()
+        begin = end

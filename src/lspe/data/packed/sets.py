@@ -1,0 +1,300 @@
+r"""Sets of graphs as flat arrays: one array for all nodes' features, one for all edges' sources, and so on.
+
+Graph :math:`g` owns the rows ``node_ptr[g]:node_ptr[g+1]`` of every node array and
+``edge_ptr[g]:edge_ptr[g+1]`` of every edge array. A batch is therefore a gather of rows, whatever the
+number of graphs in it, and no graph is ever touched by Python on its own. Edges are sorted by target (then
+source) once, when the set is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from lspe.data.errors import DataError
+from lspe.data.packed.columns import check_columns
+from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
+from lspe.data.packed.pointers import Index, pointers, rows_of
+from lspe.encodings.kinds import EncodingKind, OptionalEncodingKind
+
+ColumnLevel = Literal["node", "edge", "graph"]
+
+LEVELS: tuple[ColumnLevel, ...] = ("node", "edge", "graph")
+_USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
+_DataBatch = type(Batch(_base_cls=Data))
+
+
+@dataclass(frozen=True)
+class PackedGraphs:
+    r"""A set of graphs in flat arrays, in memory or mapped from a file.
+
+    ``graphs[i]`` is a :class:`torch_geometric.data.Data`, ``graphs.batch(indices)`` a
+    :class:`torch_geometric.data.Batch` of the graphs at `indices`, equal field by field to what PyG's own
+    collation of the same ``Data`` gives. Integer columns come out as ``int64``, floating ones as
+    ``float32``.
+
+    Shapes, with :math:`G` graphs, :math:`N` nodes and :math:`E` edges in the whole set:
+
+    - **node_ptr**, **edge_ptr**: :math:`[G + 1]`, where each graph's rows begin
+    - **source**, **target**: :math:`[E]`, node numbers within their graph
+    - **node**, **edge**, **graph**: columns by name, :math:`[N, *]`, :math:`[E, *]`, :math:`[G, *]`
+    - **index**: which of the :math:`G` graphs this view shows, in which order; ``None`` for all
+
+    A set with a file is pickled as the file's name, so that other processes map it too.
+    """
+
+    node_ptr: Index
+    edge_ptr: Index
+    source: Array
+    target: Array
+    node: Mapping[str, Array] = field(default_factory=dict)
+    edge: Mapping[str, Array] = field(default_factory=dict)
+    graph: Mapping[str, Array] = field(default_factory=dict)
+    index: Index | None = None
+    path: Path | None = None
+    structure_digest: str | None = None
+    encodings: tuple[tuple[EncodingKind, int], ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        num_nodes: ArrayLike,
+        num_edges: ArrayLike,
+        edge_index: ArrayLike,
+        *,
+        node: Mapping[str, Array] | None = None,
+        edge: Mapping[str, Array] | None = None,
+        graph: Mapping[str, Array] | None = None,
+    ) -> PackedGraphs:
+        r"""A set in memory, from the concatenated arrays of its graphs; sorts the edges by target and
+        checks them.
+
+        `num_nodes` and `num_edges` are counts per graph, :math:`[G]`. `edge_index`, :math:`[2, E]`, numbers
+        nodes within the edge's graph. `node`, `edge` and `graph` are columns, :math:`[N, *]`,
+        :math:`[E, *]` and :math:`[G, *]`.
+        """
+        node, edge, graph = dict(node or {}), dict(edge or {}), dict(graph or {})
+        counts = np.asarray(num_nodes, dtype=np.int64)
+        node_ptr, edge_ptr = pointers(counts), pointers(num_edges)
+        source, target = np.asarray(edge_index).reshape(2, -1)
+        check_columns(node, edge, graph, len(counts), int(node_ptr[-1]), int(edge_ptr[-1]))
+        graph_of_edge = np.repeat(np.arange(len(counts)), np.diff(edge_ptr))
+        outside = (np.minimum(source, target) < 0) | (np.maximum(source, target) >= counts[graph_of_edge])
+        if outside.any():
+            first = int(outside.argmax())
+            number = int(graph_of_edge[first])
+            raise DataError(
+                f"graph {number} has an edge {int(source[first])} → {int(target[first])} but only "
+                f"{int(counts[number])} nodes; nodes are numbered from 0 within each graph"
+            )
+        order = np.argsort((node_ptr[graph_of_edge] + target) * counts.max(initial=1) + source, kind="stable")
+        return cls(
+            node_ptr,
+            edge_ptr,
+            source[order],
+            target[order],
+            node,
+            {name: column[order] for name, column in edge.items()},
+            graph,
+        )
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> PackedGraphs:
+        """Map a set from its file. A damaged file raises :class:`~lspe.data.errors.CorruptFileError`."""
+        return cls.from_file(open_arrays(path, verify=verify))
+
+    @classmethod
+    def from_file(cls, file: ArrayFile) -> PackedGraphs:
+        """The set inside an opened container."""
+        columns: dict[str, dict[str, Array]] = {level: {} for level in LEVELS}
+        for name, array in file.arrays.items():
+            level, _, column = name.partition("/")
+            if level in columns:
+                columns[level][column] = array
+        source, target = columns["edge"].pop("source"), columns["edge"].pop("target")
+        return cls(
+            pointers(file.arrays["num_nodes"]),
+            pointers(file.arrays["num_edges"]),
+            source,
+            target,
+            columns["node"],
+            columns["edge"],
+            columns["graph"],
+            path=file.path,
+            structure_digest=digest_of(
+                *(file.digests[name] for name in ("num_nodes", "num_edges", "edge/source", "edge/target"))
+            ),
+        )
+
+    def save(self, path: str | os.PathLike[str], meta: Mapping[str, Any] | None = None) -> PackedGraphs:
+        """Write the set to `path` and give it back as mapped from there."""
+        from lspe.data.packed.writer import PackedWriter
+
+        with PackedWriter(path) as writer:
+            writer.append(self)
+            writer.finish(meta)
+        return PackedGraphs.open(path, verify=False)
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1 if self.index is None else len(self.index)
+
+    def __getitem__(self, i: int) -> Data:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"graph {i} of a set of {len(self)}")
+        number = i % len(self) if self.index is None else int(self.index[i])
+        rows = {
+            "node": slice(int(self.node_ptr[number]), int(self.node_ptr[number + 1])),
+            "edge": slice(int(self.edge_ptr[number]), int(self.edge_ptr[number + 1])),
+            "graph": slice(number, number + 1),
+        }
+        data = Data()
+        for name, level, column in self._fields:
+            if name == "edge_index":
+                data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
+            else:
+                data[name] = _tensor(column[rows[level]].copy())
+        if "x" not in self.node:
+            data.num_nodes = rows["node"].stop - rows["node"].start
+        return data
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self[i] for i in range(len(self)))
+
+    def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
+        """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph work."""
+        number = self.numbers(indices)
+        (nodes, edges), (num_nodes, num_edges), begin = rows_of(self._pointers, number)
+        first_node = begin[0, :-1]
+        rows = {"node": nodes, "edge": edges, "graph": number}
+        attributes: dict[str, Any] = {}
+        for name, level, column in self._fields:
+            if name == "edge_index":
+                edge_index = np.empty((2, len(edges)), dtype=np.int64)
+                offset = first_node.repeat(num_edges)
+                np.add(self.source.take(edges), offset, out=edge_index[0])
+                np.add(self.target.take(edges), offset, out=edge_index[1])
+                attributes[name] = torch.from_numpy(edge_index)
+            else:
+                attributes[name] = _tensor(column.take(rows[level], axis=0))
+
+        counting = np.arange(len(number) + 1)
+        slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, (*begin, counting), strict=True)}
+        increments = dict.fromkeys(attributes, torch.from_numpy(np.zeros_like(number)))
+        increments["edge_index"] = torch.from_numpy(first_node)
+        internal = {
+            "_num_graphs": len(number),
+            "_slice_dict": {name: slices[level] for name, level, _ in self._fields},
+            "_inc_dict": increments,
+        }
+        if "x" not in self.node:
+            internal["_num_nodes"] = num_nodes.tolist()
+            attributes["num_nodes"] = len(nodes)
+        attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
+        attributes["ptr"] = slices["node"]
+
+        # PyG's metaclass builds a class at each call, and its setters cost more than the arrays
+        batch = type.__call__(_DataBatch)
+        batch._store._mapping.update(attributes)
+        vars(batch._store).update(internal)
+        return batch
+
+    def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
+        """A view of the graphs at `indices`, in that order; no graph is copied."""
+        return replace(self, index=self.numbers(indices).copy())
+
+    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> PackedGraphs:
+        """The same graphs with ``random_walk_pe`` or ``laplacian_eigenvector_pe`` of `k` columns on their
+        nodes.
+
+        Computed once for the whole set and kept beside its file; a set in memory keeps it in memory. ``none`` is the
+        graphs as they are.
+        """
+        if kind == "none":
+            return self
+        from lspe.data.packed.cached_encodings import encoding_column
+
+        name, column = encoding_column(self, kind, k)
+        return replace(self, node={**self.node, name: column}, encodings=(*self.encodings, (kind, k)))
+
+    def numbers(self, indices: ArrayLike | Tensor | None = None) -> Index:
+        """Where the graphs at `indices` of this view stand in the whole set."""
+        if indices is None:
+            return np.arange(len(self)) if self.index is None else self.index
+        chosen = np.asarray(indices)
+        if chosen.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise IndexError(f"graphs are chosen by a list of integers, not by {chosen.dtype}{list(chosen.shape)}")
+        first, last = int(chosen.min()), int(chosen.max())
+        if first < -len(self) or last >= len(self):
+            raise IndexError(f"graphs {first} … {last} asked of a set of {len(self)}")
+        chosen = chosen.astype(np.int64, copy=False)
+        if self.index is not None:
+            return self.index[chosen]
+        return chosen if first >= 0 else np.where(chosen < 0, chosen + len(self), chosen)
+
+    @property
+    def num_nodes(self) -> Index:
+        """Nodes of each graph in this view."""
+        return np.diff(self.node_ptr)[self.numbers()]
+
+    @property
+    def num_edges(self) -> Index:
+        """Directed edges of each graph in this view."""
+        return np.diff(self.edge_ptr)[self.numbers()]
+
+    @property
+    def y(self) -> Array:
+        """The targets of this view, one row per graph."""
+        return self.column("y")
+
+    def column(self, name: str) -> Array:
+        """A graph column of this view, one row per graph."""
+        if name not in self.graph:
+            raise DataError(f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}")
+        return self.graph[name][self.numbers()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
+        return _reopen, (self.path, self.encodings, self.index)
+
+    @cached_property
+    def _pointers(self) -> Index:
+        """:math:`[2, G + 1]`: where each graph's nodes and edges begin."""
+        return np.stack([self.node_ptr, self.edge_ptr])
+
+    @cached_property
+    def _fields(self) -> tuple[tuple[str, ColumnLevel, Array], ...]:
+        """Every attribute of a ``Data`` with its level and column, in PyG's order."""
+        by_name: dict[str, tuple[ColumnLevel, Array]] = {"edge_index": ("edge", self.source)}
+        for level in LEVELS:
+            by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
+        usual = [name for name in _USUAL_ORDER if name in by_name]
+        return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
+
+
+def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: Index | None) -> PackedGraphs:
+    graphs = PackedGraphs.open(path, verify=False)
+    for kind, k in encodings:
+        graphs = graphs.with_encoding(kind, k)
+    return replace(graphs, index=index)
+
+
+def _tensor(values: Array) -> Tensor:
+    """Integers as an int64 tensor, floating point as float32; `values` must be memory of its own, not the file's."""
+    if values.dtype.kind in "iu":
+        return torch.from_numpy(values.astype(np.int64, copy=False))
+    if values.dtype.kind == "f":
+        return torch.from_numpy(values.astype(np.float32, copy=False))
+    return torch.from_numpy(values)

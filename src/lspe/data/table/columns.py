@@ -1,0 +1,74 @@
+"""Which column of a table holds the molecules and which the targets: as said, else by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lspe.data.errors import DataError
+from lspe.data.table.targets import is_missing, to_number
+
+_SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smile", "structure", "molecule", "mol")
+_NEVER_TARGETS = frozenset(
+    [
+        *("id", "mol_id", "molid", "index", "name", "compound", "compound_id", "inchi", "inchikey", "cas"),
+        *("split", "set", "subset", "fold", "weight"),
+    ]
+)
+
+
+def find_smiles_column(columns: Sequence[str], given: str | None, name: str) -> str:
+    """The column with the molecules: the one `given`, else the one whose name says so."""
+    if given is not None:
+        return check_column(given, columns, name)
+    lower = {column.lower().replace(" ", "_"): column for column in columns}
+    for candidate in _SMILES_NAMES:
+        if candidate in lower:
+            return lower[candidate]
+    containing = [column for column in columns if "smiles" in column.lower()]
+    if len(containing) == 1:
+        return containing[0]
+    problem = (
+        f"several columns may hold SMILES ({', '.join(containing)})" if containing else "no column is called 'smiles'"
+    )
+    raise DataError(
+        f"{name}: {problem}. Its columns are {', '.join(columns)}; the first row must name them. "
+        "Say which holds the SMILES with smiles=... (--smiles-column)."
+    )
+
+
+def check_column(wanted: str, columns: Sequence[str], name: str) -> str:
+    if wanted not in columns:
+        raise DataError(f"{name} has no column {wanted!r}; it has {', '.join(columns)}")
+    return wanted
+
+
+def find_target_columns(
+    columns: Sequence[str],
+    values: Mapping[str, Sequence[str]],
+    given: str | Sequence[str] | None,
+    used: set[str | None],
+    name: str,
+) -> tuple[str, ...]:
+    """The columns to learn: those `given`, else what is left when everything that is surely none is taken
+    away.
+    """
+    if given is not None:
+        names = (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
+        if not names:
+            raise DataError(f"{name}: no target was named")
+        for column in names:
+            check_column(column, columns, name)
+            if column in used:
+                raise DataError(f"{name}: the column {column!r} cannot be a target, it is used otherwise")
+        return names
+    candidates = [
+        column
+        for column in columns
+        if column not in used and column.lower() not in _NEVER_TARGETS and "smiles" not in column.lower()
+    ]
+    numeric = {column: [to_number(value) for value in values[column] if not is_missing(value)] for column in candidates}
+    binary = [column for column, numbers in numeric.items() if numbers and set(numbers) <= {0.0, 1.0}]
+    if len(candidates) == 1 or (candidates and len(binary) == len(candidates)):
+        return tuple(candidates)
+    what = f"{', '.join(candidates)} could be" if candidates else "no column is left that could be"
+    raise DataError(f"{name}: {what} the target. Name the columns to learn with targets=... (--target).")

@@ -1,0 +1,68 @@
+"""The same molecule in two rows of a table, found without comparing every molecule's canonical SMILES.
+
+Each graph gets a number that does not depend on the order of its atoms (a few rounds of the 1-WL refinement). Only
+molecules that share it are looked at by RDKit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.sets import PackedGraphs
+
+_ROUNDS = 3
+_ATOM_FEATURES = (0, 2, 3, 4, 5, 7, 8)  # OGB's without chirality, which depends on the order of the neighbours
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+Codes = NDArray[np.uint64]
+
+
+def fingerprints(molecules: PackedGraphs) -> Codes:
+    """A number for each molecule, the same however its atoms are numbered, [G]."""
+    atoms = _mix_columns(molecules.node["x"][:, _ATOM_FEATURES])
+    bonds = _mix(molecules.edge["edge_attr"][:, 0].astype(np.uint64) + np.uint64(1))
+    first_node = np.repeat(molecules.node_ptr[:-1], np.diff(molecules.edge_ptr))
+    source, target = molecules.source + first_node, molecules.target + first_node
+    for _ in range(_ROUNDS):
+        messages = _mix(atoms[source] + bonds)
+        atoms = _mix(atoms * _MULTIPLIER + _sums(messages, np.bincount(target, minlength=len(atoms))))
+    return _mix(_sums(atoms, np.diff(molecules.node_ptr)))
+
+
+def find_duplicates(codes: Codes, canonical: Callable[[int], str]) -> list[tuple[int, int]]:
+    """Pairs (number of a molecule, number of the first one like it), by ascending number.
+
+    `canonical` gives the canonical SMILES of the molecule of a number; it is asked only where codes agree.
+    """
+    _, code, count = np.unique(codes, return_inverse=True, return_counts=True)
+    first: dict[str, int] = {}
+    pairs = []
+    for number in np.flatnonzero(count[code] > 1).tolist():
+        earlier = first.setdefault(canonical(number), number)
+        if earlier != number:
+            pairs.append((number, earlier))
+    return pairs
+
+
+def _mix(values: Codes) -> Codes:
+    values = (values ^ (values >> _SHIFT)) * _MULTIPLIER
+    return values ^ (values >> _SHIFT)
+
+
+def _mix_columns(columns: NDArray[np.uint8]) -> Codes:
+    code = np.zeros(len(columns), dtype=np.uint64)
+    for column in columns.T:
+        code = _mix(code * _MULTIPLIER + column + np.uint64(1))
+    return code
+
+
+def _sums(values: Codes, counts: Index) -> Codes:
+    """The sum of each run of `counts` values."""
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
+    end = np.cumsum(counts)
+    return total[end] - total[end - counts]

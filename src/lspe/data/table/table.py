@@ -1,0 +1,296 @@
+"""A person's own table of molecules: SMILES, targets, and whatever is wrong with them.
+
+>>> table = read_table("solubility.csv", targets=["logS"])
+>>> data = table.to_graphs(split="scaffold")
+>>> print(data.report.summary())
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from lspe.data.errors import DataError
+from lspe.data.graphdata import Description, GraphData
+from lspe.data.molecules.conversion import iter_readings, to_packed
+from lspe.data.molecules.smiles import canonical, read_smiles
+from lspe.data.packed.cache import packed_path
+from lspe.data.packed.container import Array, open_arrays
+from lspe.data.packed.pointers import Index
+from lspe.data.packed.writer import PackedWriter
+from lspe.data.report import Finding, Report, first_few
+from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
+from lspe.data.table.columns import check_column, find_smiles_column, find_target_columns
+from lspe.data.table.duplicates import find_duplicates, fingerprints
+from lspe.data.table.reading import iter_table_chunks
+from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.features import OGBFeatures
+
+_FEATURES = OGBFeatures()
+_MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid skip)."
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose columns are understood: which holds the molecules, which the targets, what these mean.
+
+    It keeps every row of the file, in order. `usable` [R] says which have a label (and a weight, where
+    there is such a column); `numbers` [R] are the rows' numbers as a spreadsheet shows them.
+    """
+
+    path: str
+    smiles_column: str
+    target_columns: tuple[str, ...]
+    targets: Targets
+    smiles: Sequence[str]
+    numbers: Index
+    usable: Array
+    weight: Array | None
+    split_values: Sequence[str] | None
+    on_invalid: OnInvalid
+    findings: tuple[Finding, ...]
+
+    def __len__(self) -> int:
+        return len(self.smiles)
+
+    @property
+    def task(self) -> TaskKind:
+        return self.targets.task
+
+    def to_graphs(
+        self,
+        *,
+        fragments: Fragments = "keep",
+        split: SplitKind = "random",
+        folds: int | None = None,
+        fractions: Fractions = (0.8, 0.1, 0.1),
+        seed: int = 0,
+        processes: int | None = None,
+    ) -> GraphData:
+        """The molecules as graphs with OGB's features, divided into parts or (with `folds`) into folds.
+
+        Converted once: the same table with the same options is read from the cache the next time. Each
+        graph has its row's number as ``table_row``. What became of which row stands in ``report``.
+        """
+        if split == "column" and self.split_values is None:
+            raise DataError(f"{self.path}: to divide by a column, name it: split_column=... (--split-column)")
+        path = self._packed_path(fragments, split == "scaffold")
+
+        def build(path: Path) -> None:
+            self._pack(path, fragments, split == "scaffold", processes)
+
+        data = GraphData.open_or_build(path, build)
+        try:
+            if folds is not None:
+                return replace(data, folds=k_folds(len(data.graphs), folds, seed=seed, labels=self._strata(data)))
+            return replace(data, splits=self._splits(data, split, fractions, seed))
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}") from None
+
+    def _splits(self, data: GraphData, split: str, fractions: Fractions, seed: int) -> Splits:
+        labels = self._strata(data)
+        if split == "scaffold" and data.graphs.path is not None:
+            groups = open_arrays(data.graphs.path, verify=False).arrays["scaffold"]
+            return scaffold_split(groups, fractions)
+        if split == "column" and self.split_values is not None:
+            rows = data.graphs.column("table_row").tolist()
+            value = dict(zip(self.numbers.tolist(), self.split_values, strict=True))
+            return column_split([value[row] for row in rows], rows, labels)
+        return random_split(len(data.graphs), fractions, seed=seed, labels=labels)
+
+    def align(self, data: GraphData, values: Array) -> Array:
+        """Values a graph of `data`, put in the order of the table's rows; NaN where a row has no graph."""
+        aligned = np.full((len(self), *values.shape[1:]), np.nan)
+        aligned[np.searchsorted(self.numbers, data.graphs.column("table_row"))] = values
+        return aligned
+
+    def _strata(self, data: GraphData) -> Array | None:
+        """What to stratify by: the classes, where there is one target and none of them is too rare for it."""
+        y = data.graphs.y
+        if self.task == "regression" or (self.task == "binary" and y.shape[1] > 1):
+            return None
+        labels = y.reshape(-1).astype(np.int64)
+        return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
+
+    def _packed_path(self, fragments: Fragments, scaffolds: bool) -> Path:
+        from rdkit import __version__
+
+        return packed_path(
+            Path(self.path).name.split(".")[0][:60] or "table",
+            "\0".join(self.smiles),
+            *(column.tobytes() for column in (self.numbers, self.targets.y, self.usable)),
+            b"" if self.weight is None else self.weight.tobytes(),
+            repr((self.path, self.target_columns, self.targets.class_names, self.task, self.on_invalid)),
+            repr((self.smiles_column, self.findings, fragments, scaffolds, __version__)),
+        )
+
+    def _pack(self, path: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
+        """Write the graphs of the usable rows, and what was found on the way, to `path`."""
+        positions = np.flatnonzero(self.usable)
+        smiles = [self.smiles[position] for position in positions.tolist()]
+        work = partial(read_smiles, features=_FEATURES, fragments=fragments, scaffolds=scaffolds)
+        unreadable: list[Finding] = []
+        cut: list[Finding] = []
+        kept: list[Index] = []
+        codes: list[Array] = []
+        groups: list[str] = []
+        with PackedWriter(path) as writer:
+            for begin, reading in iter_readings(work, smiles, processes=processes):
+                for row, reason in reading.reasons.items():
+                    unreadable.append(self._finding(positions[begin + row], reason, "left out"))
+                if unreadable and self.on_invalid == "error":
+                    raise DataError(f"{self.path}: {first_few(unreadable)}. {_MEND}")
+                rows = positions[begin + reading.rows]
+                if fragments == "largest":
+                    cut += [
+                        self._finding(row, f"has {parts} fragments", "largest fragment kept")
+                        for row, parts in zip(rows, reading.fragments, strict=True)
+                        if parts > 1
+                    ]
+                groups += reading.scaffolds
+                kept.append(rows)
+                part = to_packed(reading.arrays, self._columns(rows))
+                codes.append(fingerprints(part))
+                writer.append(part)
+            used = np.concatenate([np.empty(0, dtype=np.int64), *kept])
+            if not len(used):
+                raise DataError(f"{self.path}: no row is left. {first_few(unreadable)}")
+            notes = check_something_to_learn(
+                replace(self.targets, y=self.targets.y[used]), self.target_columns, self.path
+            )
+            findings = (*self.findings, *unreadable, *cut, *self._duplicates(used, np.concatenate(codes), fragments))
+            about = Description(
+                name=Path(self.path).name,
+                task=self.task,
+                num_outputs=len(self.targets.class_names) or len(self.target_columns),
+                task_names=self.target_columns,
+                features=_FEATURES,
+                source=self.path,
+                class_names=self.targets.class_names,
+                report=Report(len(self), len(used), tuple(sorted(findings, key=lambda one: one.row)), tuple(notes)),
+            )
+            extra = {"scaffold": np.unique(np.array(groups), return_inverse=True)[1]} if scaffolds else {}
+            writer.finish(about.to_dict(), extra)
+
+    def _columns(self, rows: Index) -> dict[str, Array]:
+        y = self.targets.y[rows]
+        columns = {
+            "y": y if self.task == "multiclass" else y.astype(np.float32),
+            "table_row": self.numbers[rows],
+        }
+        if self.weight is not None:
+            columns["weight"] = self.weight[rows].astype(np.float32)
+        return columns
+
+    def _finding(self, position: int, problem: str, action: str) -> Finding:
+        return Finding(int(self.numbers[position]), self.smiles_column, self.smiles[position], problem, action)
+
+    def _duplicates(self, rows: Index, codes: Array, fragments: Fragments) -> Iterable[Finding]:
+        """Every row whose molecule stood in an earlier row already, with what the two say of the targets."""
+        for number, first in find_duplicates(codes, lambda one: canonical(self.smiles[rows[one]], fragments)):
+            row, earlier = rows[number], rows[first]
+            same = np.array_equal(self.targets.y[earlier], self.targets.y[row], equal_nan=True)
+            problem = f"is the molecule of row {self.numbers[earlier]}, with {'the same' if same else 'another'} target"
+            yield self._finding(row, problem, "duplicate kept")
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    smiles: str | None = None,
+    targets: str | Sequence[str] | None = None,
+    task: TaskKind | None = None,
+    weight: str | None = None,
+    split_column: str | None = None,
+    on_invalid: OnInvalid = "error",
+) -> Table:
+    """Read a CSV, TSV or Parquet file (gzip too) with a column of SMILES and one or more targets.
+
+    Columns that are not named are guessed: the one called ``smiles`` (or much like it), and as target what
+    is left where that is clear. The `task` is found out: text is classes, nothing but 0 and 1 is
+    ``binary``, other numbers are ``regression``. Empty cells are missing labels, where another target of
+    the row has a label.
+
+    What to do with a row that cannot be used (a target that is no number, no label at all, later a molecule
+    that cannot be read) says `on_invalid`: ``error`` stops, ``skip`` leaves the row out, ``nan`` counts an
+    unreadable target as missing and leaves a row out only where nothing is left of it.
+    :attr:`GraphData.report` lists every such row.
+    """
+    name = str(path)
+    chunks = list(iter_table_chunks(path))
+    columns = chunks[0].columns
+    smiles_column = find_smiles_column(columns, smiles, name)
+    for wanted in (weight, split_column):
+        if wanted is not None:
+            check_column(wanted, columns, name)
+    used = {smiles_column, weight, split_column}
+    needed = columns if targets is None else {*used, *([targets] if isinstance(targets, str) else targets)}
+    values = {
+        column: [value for chunk in chunks for value in chunk.column(column)] for column in columns if column in needed
+    }
+    numbers = np.array([number for chunk in chunks for number in chunk.numbers], dtype=np.int64)
+    if not len(numbers):
+        raise DataError(f"{name} has a header ({', '.join(columns)}) but no rows")
+    names = find_target_columns(columns, values, targets, used, name)
+    found = read_targets({column: values[column] for column in names}, task, name)
+
+    usable, findings = _labelled_rows(found, names, values, numbers, on_invalid)
+    weights = None
+    if weight is not None:
+        weights = np.array([_weight(value) for value in values[weight]])
+        for row in np.flatnonzero(np.isnan(weights)).tolist():
+            problem = "is no weight (a number of at least 0)"
+            findings.append(Finding(int(numbers[row]), weight, values[weight][row], problem, "left out"))
+        usable &= ~np.isnan(weights)
+        if not weights[usable].any():
+            raise DataError(f"{name}: the column {weight!r} gives no row a weight above 0")
+    if findings and on_invalid == "error":
+        raise DataError(f"{name}: {first_few(findings)}. {_MEND}")
+    if not usable.any():
+        raise DataError(f"{name}: no row is left. {first_few(findings)}")
+    check_something_to_learn(replace(found, y=found.y[usable]), names, name)
+    return Table(
+        path=name,
+        smiles_column=smiles_column,
+        target_columns=names,
+        targets=found,
+        smiles=values[smiles_column],
+        numbers=numbers,
+        usable=usable,
+        weight=weights,
+        split_values=values[split_column] if split_column is not None else None,
+        on_invalid=on_invalid,
+        findings=tuple(findings),
+    )
+
+
+def _labelled_rows(
+    targets: Targets,
+    names: Sequence[str],
+    values: Mapping[str, Sequence[str]],
+    numbers: Index,
+    on_invalid: OnInvalid,
+) -> tuple[Array, list[Finding]]:
+    """Which rows have a label that can be used, and what is wrong with the others."""
+    usable = targets.labelled
+    unreadable = [row for row, *_ in targets.problems]
+    if on_invalid != "nan":
+        usable[unreadable] = False
+    findings = [
+        Finding(int(numbers[row]), column, value, problem, "counted as missing" if usable[row] else "left out")
+        for row, column, value, problem in targets.problems
+    ]
+    for row in np.setdiff1d(np.flatnonzero(~usable), unreadable).tolist():
+        findings.append(Finding(int(numbers[row]), names[0], values[names[0]][row], "is no label", "left out"))
+    return usable, findings
+
+
+def _weight(value: str) -> float:
+    number = to_number(value)
+    return number if number is not None and 0 <= number <= LARGEST else np.nan

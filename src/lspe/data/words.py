@@ -1,0 +1,21 @@
+"""The words data are described with: what is learned, how a set is divided, what is done with odd rows.
+
+They need nothing else, so that the command line can offer them without loading anything.
+"""
+
+from typing import Literal
+
+TaskKind = Literal["regression", "binary", "multiclass"]
+"""Numbers, independent yes/no labels, or one of several classes."""
+
+SplitName = Literal["train", "val", "test"]
+"""The parts of a set."""
+
+SplitKind = Literal["random", "scaffold", "column"]
+"""How a table is divided: by chance, by Bemis–Murcko scaffolds, or as a column says."""
+
+Fragments = Literal["keep", "largest", "error"]
+"""What is done with molecules of several fragments, such as salts."""
+
+OnInvalid = Literal["error", "skip", "nan"]
+"""What is done with rows that cannot be used."""

@@ -1,0 +1,75 @@
+"""The data of an experiment, and what these decide of it."""
+
+from typing import Any
+
+import numpy as np
+
+from lspe.config import ConfigError
+from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
+from lspe.experiment.task import SCORES, Task
+from lspe.experiment.value import OWN, Experiment
+from lspe.features import Features, table_sizes
+from lspe.locations import Root
+
+
+def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
+    """The data of an experiment, with the encoding its network takes; folds are not chosen yet."""
+    if experiment.table is not None:
+        data = experiment.table.load(processes)
+    elif experiment.dataset == OWN:
+        raise ConfigError(f"{experiment.name} is for one's own data: name the table with --data table.csv")
+    else:
+        data = load_benchmark(experiment.dataset, root)
+    return data.with_encoding(experiment.model.encoding, experiment.model.k)
+
+
+def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
+    """Fill in what the data decide: the task of one's own data, feature tables that were made from them, PNA's δ."""
+    experiment = _with(experiment, "features", _features(experiment, data.features))
+    if experiment.dataset == OWN:
+        scores = SCORES[data.task]
+        metric = experiment.task.metric if experiment.task.metric in scores else scores[0]
+        experiment = _with(experiment, "task", Task(kind=data.task, outputs=data.num_outputs, metric=metric))
+    if data.task != experiment.task.kind or data.num_outputs != experiment.task.outputs:
+        raise ConfigError(
+            f"{experiment.name} is for a {experiment.task.kind} task with {experiment.task.outputs} outputs, but "
+            f"{data.name} is a {data.task} task with {data.num_outputs}: set task.kind and task.outputs to these"
+        )
+    model = experiment.model
+    if model.name == "pna" and model.needs_delta:
+        delta = mean_log_degree(data.split("train"))
+        experiment = _with(experiment, "model", model.model_copy(update={"delta": delta}))
+    return experiment
+
+
+def mean_log_degree(graphs: PackedGraphs) -> float:
+    """PNA's δ: the mean of log(in-degree + 1) over all nodes of ``graphs``."""
+    total, nodes = 0.0, 0
+    for batch in BatchLoader(graphs, 4096):
+        degree = np.bincount(batch.edge_index[1].numpy(), minlength=int(batch.num_nodes))
+        total += float(np.log(degree + 1.0).sum())
+        nodes += len(degree)
+    return total / nodes
+
+
+def _features(experiment: Experiment, given: Features) -> Features:
+    """The feature tables the network needs for these data; a difference to the preset is an error."""
+    wanted, found = experiment.features, table_sizes(given)
+    if wanted.kind == given.kind == "ogb":
+        return wanted  # how many chirality tags its table has is the network's own matter
+    if wanted.kind == given.kind == "categorical" and given.unknown:
+        return found  # the vocabulary was made from the data
+    if table_sizes(wanted) != found:
+        raise ConfigError(
+            f"{experiment.name} takes features {_sizes(wanted)}, but the data {experiment.dataset} have "
+            f"{_sizes(found)}: set features to these"
+        )
+    return wanted
+
+
+def _sizes(features: Features) -> dict[str, Any]:
+    return features.model_dump(exclude={"vocabulary", "unknown"})
+
+
+def _with(experiment: Experiment, field: str, value: Any) -> Experiment:
+    return experiment.model_copy(update={field: value})

@@ -1,0 +1,153 @@
+"""What a network is made of, as a value; :func:`build` makes it."""
+
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from lspe.config import Strict
+from lspe.encodings import OptionalEncodingKind
+from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
+from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
+from lspe.nn.gated_gcn import GatedGCN
+from lspe.nn.graphit import GraphiT
+from lspe.nn.network import Final, Network
+from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
+from lspe.nn.readout import Head, Readout
+from lspe.nn.san import SAN
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+class _NetworkConfig(Strict):
+    layers: Positive
+    hidden_dim: Annotated[int, Field(ge=4)]
+    lspe: bool = False
+    encoding: OptionalEncodingKind = "none"
+    k: Annotated[int, Field(ge=0)] = 0
+    final: Final = "structure"
+    readout: Readout = "mean"
+    dropout: Probability = 0.0
+    head_dropout: Probability = 0.0
+    residual: bool = True
+    normalize_positions: bool = False
+    position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
+
+    @property
+    def edge_width(self) -> int:
+        return self.hidden_dim
+
+    def build_layers(self) -> list[nn.Module]:
+        raise NotImplementedError
+
+
+class GatedGCNConfig(_NetworkConfig):
+    name: Literal["gatedgcn"]
+    size_norm: bool = False
+
+    def build_layers(self) -> list[nn.Module]:
+        return [
+            GatedGCN(
+                self.hidden_dim,
+                lspe=self.lspe,
+                dropout=self.dropout,
+                size_norm=self.size_norm,
+                residual=self.residual,
+            )
+            for _ in range(self.layers)
+        ]
+
+
+class PNAConfig(_NetworkConfig):
+    """``delta`` is the mean of log(in-degree + 1) over the training set; ``null``: to be taken from it."""
+
+    name: Literal["pna"]
+    edge_dim: Positive
+    size_norm: bool = True
+    towers: Positive | None = None
+    delta: Annotated[float, Field(gt=0)] | None = None
+    aggregators: tuple[str, ...] = ALL_AGGREGATORS
+    scalers: tuple[str, ...] = SCALERS
+
+    @property
+    def edge_width(self) -> int:
+        return self.edge_dim
+
+    @property
+    def needs_delta(self) -> bool:
+        return self.delta is None and any(scaler != "identity" for scaler in self.scalers)
+
+    def build_layers(self) -> list[nn.Module]:
+        if self.needs_delta:
+            raise ValueError("model.delta is not given: set it to the mean of log(in-degree + 1) over the training set")
+        options: dict[str, Any] = {
+            "delta": self.delta or 1.0,
+            "lspe": self.lspe,
+            "dropout": self.dropout,
+            "size_norm": self.size_norm,
+            "residual": self.residual,
+            "aggregators": self.aggregators,
+            "scalers": self.scalers,
+        }
+        if self.towers is None:
+            return [PNA(self.hidden_dim, self.edge_dim, **options) for _ in range(self.layers)]
+        return [TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)]
+
+
+class SANConfig(_NetworkConfig):
+    name: Literal["san"]
+    heads: Positive = 8
+    gamma: Annotated[float, Field(ge=0, le=1)] = 0.1
+
+    def build_layers(self) -> list[nn.Module]:
+        gamma = nn.Parameter(torch.tensor([self.gamma]))
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        return [SAN(self.hidden_dim, self.heads, gamma=gamma, **options) for _ in range(self.layers)]
+
+
+class GraphiTConfig(_NetworkConfig):
+    name: Literal["graphit"]
+    heads: Positive = 8
+    beta: Annotated[float, Field(gt=0, le=1)] = 0.25
+    steps: Positive = 16
+
+    def build_layers(self) -> list[nn.Module]:
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        return [
+            GraphiT(self.hidden_dim, self.heads, beta=self.beta, steps=self.steps, **options)
+            for _ in range(self.layers)
+        ]
+
+
+ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, Field(discriminator="name")]
+
+
+def build(model: ModelConfig, features: Features, outputs: int) -> Network:
+    """The network of a configuration, with fresh weights."""
+    return Network(
+        _embedder(features, model.hidden_dim, model.edge_width),
+        model.build_layers(),
+        Head(model.hidden_dim, outputs, dropout=model.head_dropout),
+        dim=model.hidden_dim,
+        encoding=model.encoding,
+        k=model.k,
+        lspe=model.lspe,
+        final=model.final,
+        readout=model.readout,
+        normalize_positions=model.normalize_positions,
+        position_epsilon=model.position_epsilon,
+        dropout=model.head_dropout,
+    )
+
+
+def _embedder(features: Features, dim: int, edge_dim: int) -> Embedder:
+    match features:
+        case CategoricalFeatures():
+            return CategoricalEmbedder(features.node_types, features.edge_types, dim, edge_dim)
+        case OGBFeatures():
+            return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
+        case ContinuousFeatures():
+            return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
+        case NoFeatures():
+            return ConstantEmbedder(dim, edge_dim)

@@ -1,0 +1,78 @@
+"""Change an experiment: single values by their place, or the protocol, the epochs, the data as a whole."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from lspe.config import ConfigError, unknown_name, validate
+from lspe.experiment.protocol import FastProtocol, PaperProtocol, ProtocolKind
+from lspe.experiment.table_source import TableSource
+from lspe.experiment.value import OWN, Experiment
+
+
+def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
+    """Change values by their place: ``model.layers=4``, ``training.protocol.lr=3e-4``, ``training.batch_size=32``."""
+    values = experiment.model_dump()
+    for assignment in assignments:
+        place, equals, text = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {assignment}: write place=value, for instance --set model.layers=4")
+        *path, key = place.strip().split(".")
+        group: Any = values
+        for number, part in enumerate(path):
+            if not isinstance(group, dict) or part not in group:
+                raise ConfigError(f"--set {assignment}: {_unknown_place(part, group, path[:number])}")
+            group = group[part]
+        if not isinstance(group, dict):
+            raise ConfigError(f"--set {assignment}: {'.'.join(path)} is a value and has nothing below it")
+        group[key] = _value(text)
+    return validate(Experiment, values, "--set")
+
+
+def _value(text: str) -> Any:
+    """A YAML value; numbers such as 3e-4, which YAML 1.1 takes for text, are numbers."""
+    value = yaml.safe_load(text)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _unknown_place(part: str, group: Any, path: list[str]) -> str:
+    where = f" in {'.'.join(path)}" if path else ""
+    if not isinstance(group, dict):
+        return f"{'.'.join(path)} is a value and has nothing below it"
+    return unknown_name("key", part, group) + where
+
+
+def with_protocol(experiment: Experiment, kind: ProtocolKind) -> Experiment:
+    """The same experiment under the other protocol; learning rate, time limit and reported weights stay."""
+    old = experiment.training.protocol
+    if old.kind == kind:
+        return experiment
+    protocol = FastProtocol if kind == "fast" else PaperProtocol
+    new = protocol(lr=old.lr, max_hours=old.max_hours, report=old.report)
+    return experiment.model_copy(update={"training": experiment.training.model_copy(update={"protocol": new})})
+
+
+def with_epochs(experiment: Experiment, epochs: int) -> Experiment:
+    """The same experiment with at most so many epochs."""
+    return override(experiment, [f"training.protocol.max_epochs={epochs}"])
+
+
+def with_table(experiment: Experiment, table: TableSource | None) -> Experiment:
+    """The network and protocol of an experiment for one's own table; what the data decide is filled in later.
+
+    Without a table they are for graphs that are in memory already.
+    """
+    values = experiment.model_dump()
+    values |= {"dataset": OWN, "table": None if table is None else table.model_dump(), "paper": None}
+    if values["features"]["kind"] != "ogb":
+        values["features"] = {"kind": "ogb"}
+    if values["model"]["name"] == "pna":
+        values["model"]["delta"] = None
+    values["training"]["standardize"] = True
+    return validate(Experiment, values, experiment.name)

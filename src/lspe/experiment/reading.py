@@ -1,0 +1,17 @@
+"""Read an experiment from where it is written down: a preset, a YAML file, a run folder."""
+
+from pathlib import Path
+
+from lspe.config import read_yaml_file, validate
+from lspe.experiment.catalogue import load_preset
+from lspe.experiment.value import CONFIG, Experiment
+
+
+def read_experiment(source: str) -> Experiment:
+    """The experiment of a preset's name, of a YAML file, or of a run folder's config.yaml."""
+    path = Path(source)
+    if path.is_dir() and (path / CONFIG).is_file():
+        path = path / CONFIG
+    if path.suffix not in (".yaml", ".yml"):
+        return Experiment(**load_preset(source).model_dump())
+    return validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))

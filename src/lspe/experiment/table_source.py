@@ -1,0 +1,47 @@
+"""Where a person's own table is and how it is read, as a value."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from lspe.config import Strict
+from lspe.data import GraphData, read_table
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+
+
+class TableSource(Strict):
+    """A person's own table: where it is, what its columns mean, and how it is divided.
+
+    What is not given is found out; see :func:`lspe.data.read_table` and :meth:`lspe.data.Table.to_graphs`.
+    """
+
+    path: str
+    smiles: str | None = None
+    targets: tuple[str, ...] | None = None
+    task: TaskKind | None = None
+    weight: str | None = None
+    split: SplitKind = "random"
+    split_column: str | None = None
+    split_seed: int = 0
+    folds: Annotated[int, Field(ge=3)] | None = None
+    fragments: Fragments = "keep"
+    on_invalid: OnInvalid = "error"
+
+    def load(self, processes: int | None = None) -> GraphData:
+        """Read the table and turn its molecules into graphs, or take them from the cache."""
+        table = read_table(
+            self.path,
+            smiles=self.smiles,
+            targets=self.targets,
+            task=self.task,
+            weight=self.weight,
+            split_column=self.split_column,
+            on_invalid=self.on_invalid,
+        )
+        return table.to_graphs(
+            fragments=self.fragments,
+            split=self.split,
+            folds=self.folds,
+            seed=self.split_seed,
+            processes=processes,
+        )

@@ -1,0 +1,203 @@
+"""What is predicted: the loss that training lowers and the scores that are reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torchmetrics import Metric
+from torchmetrics.functional import mean_absolute_error, mean_squared_error, r2_score
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    binary_average_precision,
+    multiclass_stat_scores,
+)
+from torchmetrics.utilities import dim_zero_cat
+
+from lspe.experiment.task import Task
+
+
+@dataclass(frozen=True)
+class TargetScaling:
+    """Mean and standard deviation of each target over the training split."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def of(cls, y: Tensor) -> TargetScaling:
+        """The scaling of targets ``[B, T]``; NaN is no value, and a target that never changes keeps its unit."""
+        mean, std = [], []
+        for column in y.double().T:
+            known = column[~column.isnan()]
+            spread = float(known.std(unbiased=False)) if known.numel() else 0.0
+            mean.append(float(known.mean()) if known.numel() else 0.0)
+            std.append(spread if spread > 0 else 1.0)
+        return cls(tuple(mean), tuple(std))
+
+    def shrink(self, y: Tensor) -> Tensor:
+        """Original units → mean 0, standard deviation 1."""
+        return (y - y.new_tensor(self.mean)) / y.new_tensor(self.std)
+
+    def restore(self, y: Tensor) -> Tensor:
+        """The inverse of :meth:`shrink`."""
+        return y * y.new_tensor(self.std) + y.new_tensor(self.mean)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Plain values, for JSON."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TargetScaling:
+        """The inverse of :meth:`to_dict`."""
+        return cls(tuple(values["mean"]), tuple(values["std"]))
+
+
+class Objective:
+    r"""The loss of a task and the meaning of a network's output.
+
+    - ``regression``: :math:`|o - y|` where the mean absolute error counts, :math:`(o - y)^2` otherwise, of targets
+      that may be standardised (:class:`TargetScaling`);
+    - ``binary``: cross-entropy of each yes/no label with its logit;
+    - ``multiclass``: cross-entropy of the class.
+
+    Targets that are NaN are not known: they count neither in the loss nor in the scores.
+    """
+
+    def __init__(self, task: Task, scaling: TargetScaling | None = None) -> None:
+        self.task = task
+        self.scaling = scaling
+
+    def loss(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The sum of the losses of all known targets, and the sum of their weights: the loss is their ratio.
+
+        Both sums can be added over batches and over processes, so the mean is that of the whole however it was
+        divided.
+
+        Args:
+            output: ``[B, outputs]``.
+            y: ``[B, T]``, or ``[B]`` classes.
+            weight: ``[B]``, how much each graph counts; 1 if not given.
+
+        """
+        if self.task.kind == "multiclass":
+            each = F.cross_entropy(output, y.view(-1), reduction="none").unsqueeze(-1)
+            share = torch.ones_like(each)
+        else:
+            known = ~y.isnan()
+            share = known.to(output.dtype)
+            each = self._each(output, torch.where(known, y, torch.zeros_like(y))) * share
+        if weight is not None:
+            each = each * weight.view(-1, 1)
+            share = share * weight.view(-1, 1)
+        return each.sum(), share.sum()
+
+    def _each(self, output: Tensor, y: Tensor) -> Tensor:
+        if self.task.kind == "binary":
+            return F.binary_cross_entropy_with_logits(output, y, reduction="none")
+        if self.scaling is not None:
+            y = self.scaling.shrink(y)
+        difference = output - y
+        return difference.abs() if self.task.metric == "mae" else difference.square()
+
+    def predict(self, output: Tensor) -> Tensor:
+        """Values in original units, or probabilities."""
+        if self.task.kind == "binary":
+            return output.sigmoid()
+        if self.task.kind == "multiclass":
+            return output.softmax(dim=-1)
+        return self.scaling.restore(output) if self.scaling is not None else output
+
+    def constant(self, y: Tensor) -> Tensor:
+        """``[outputs]``: what a predictor says that has seen the training targets ``y`` and nothing else.
+
+        Their mean, or how frequent each label or class is.
+        """
+        if self.task.kind == "multiclass":
+            return torch.bincount(y.view(-1), minlength=self.task.outputs).double().log()
+        mean = y.double().nanmean(dim=0).nan_to_num()
+        if self.task.kind == "binary":
+            return mean.logit(eps=1e-6)
+        return mean if self.scaling is None else self.scaling.shrink(mean)
+
+    def scores(self) -> Scores:
+        """An empty collection of outputs and targets, to be filled batch by batch."""
+        return Scores(self)
+
+
+class Scores(Metric):
+    """All scores of a task over a whole split, exact, also when several processes hold parts of it.
+
+    With several targets a score is the mean over them. As in OGB's evaluator a yes/no target counts only if both
+    classes are among its known labels; a score that no target allows is NaN.
+    """
+
+    full_state_update = False
+    output: list[Tensor]
+    target: list[Tensor]
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__()
+        self.objective = objective
+        self.add_state("output", default=[], dist_reduce_fx="cat")
+        self.add_state("target", default=[], dist_reduce_fx="cat")
+
+    def update(self, output: Tensor, y: Tensor) -> None:
+        self.output.append(output.detach())
+        self.target.append(y)
+
+    def compute(self) -> dict[str, float]:
+        output, target = dim_zero_cat(self.output), dim_zero_cat(self.target)
+        task = self.objective.task
+        if task.kind == "multiclass":
+            counts = multiclass_stat_scores(output, target.view(-1), task.outputs, average="micro", validate_args=False)
+            right, total = int(counts[0]), int(counts[-1])
+            return {"accuracy": 100 * right / total if total else float("nan")}
+        functions = _BINARY
+        if task.kind == "regression":
+            functions = _REGRESSION
+            output = self.objective.predict(output.double())
+        each = []
+        for one, y in zip(output.T, target.T, strict=True):
+            known = ~y.isnan()
+            each.append({name: score(one[known].double(), y[known].double()) for name, score in functions.items()})
+        return {name: _mean_of_defined([scores[name] for scores in each]) for name in functions}
+
+
+def _mean_of_defined(values: list[float]) -> float:
+    defined = [value for value in values if value == value]
+    return sum(defined) / len(defined) if defined else float("nan")
+
+
+def _of_values(function: Callable[[Tensor, Tensor], Tensor], distinct: int = 1) -> Callable[[Tensor, Tensor], float]:
+    def score(output: Tensor, y: Tensor) -> float:
+        return float(function(output, y)) if y.unique().numel() >= distinct else float("nan")
+
+    return score
+
+
+def _of_ranks(function: Callable[..., Tensor]) -> Callable[[Tensor, Tensor], float]:
+    """Scores that depend on the order alone are given ranks, which no sigmoid can round to a tie."""
+
+    def score(output: Tensor, y: Tensor) -> float:
+        if y.unique().numel() < 2:
+            return float("nan")
+        values, rank = output.unique(return_inverse=True)
+        return float(function(rank.double() / len(values), y.long(), validate_args=False))
+
+    return score
+
+
+_REGRESSION: dict[str, Callable[[Tensor, Tensor], float]] = {
+    "mae": _of_values(mean_absolute_error),
+    "rmse": _of_values(lambda output, y: mean_squared_error(output, y, squared=False)),
+    "r2": _of_values(r2_score, distinct=2),
+}
+_BINARY: dict[str, Callable[[Tensor, Tensor], float]] = {
+    "roc_auc": _of_ranks(binary_auroc),
+    "ap": _of_ranks(binary_average_precision),
+}

@@ -1,0 +1,114 @@
+"""One command, one or several trainings: a seed and a fold each, and the mean and spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lspe.data import GraphData
+from lspe.errors import UserError
+from lspe.experiment.data import load_data
+from lspe.experiment.value import CONFIG, Experiment
+from lspe.files import write_json, write_text
+from lspe.locations import Root
+from lspe.training.distributed import is_first
+from lspe.training.fitting import Interrupted, fit
+from lspe.training.run import Run, RunError, go_on_with
+from lspe.training.summary import SPLITS
+from lspe.training.words import Which
+
+
+def parts_of(experiment: Experiment, data: GraphData) -> dict[str, Experiment]:
+    """The single trainings of an experiment by name; one without name if it is only one."""
+    seeds = experiment.seeds or (experiment.seed,)
+    folds: Sequence[int | None] = [experiment.fold]
+    if data.folds and experiment.fold is None:
+        folds = range(len(data.folds))
+    if len(seeds) == len(folds) == 1:
+        return {"": experiment.model_copy(update={"seed": seeds[0], "fold": folds[0], "seeds": ()})}
+    parts = {}
+    for seed in seeds:
+        for fold in folds:
+            name = "-".join([f"seed{seed}"] * (len(seeds) > 1) + [f"fold{fold}"] * (len(folds) > 1))
+            parts[name] = experiment.model_copy(update={"seed": seed, "fold": fold, "seeds": ()})
+    return parts
+
+
+def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool = False, **options: Any) -> Run:
+    """Train every part of ``experiment`` into ``folder``; ``options`` are those of :func:`lspe.training.fit`.
+
+    A single training is a run folder. Of several, each has a folder of its own below, and ``folder`` has a
+    summary.json with mean and standard deviation over them. With ``resume`` finished parts are kept and the
+    others go on.
+    """
+    parts = parts_of(experiment, data)
+    if list(parts) == [""]:
+        return fit(parts[""], data, folder, resume=resume, **options)
+    if is_first():
+        if (folder / CONFIG).exists() and not resume:
+            raise RunError(
+                f"{folder} already holds runs. Go on with them: lspe train {folder} --resume; or choose another --out"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"# lspe train {CONFIG} repeats these {len(parts)} runs\n{experiment.to_yaml()}"
+        write_text(folder / CONFIG, text, then=go_on_with(folder))
+    try:
+        runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+    except Interrupted:
+        raise Interrupted(folder) from None
+    if is_first():
+        write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
+    return Run(folder)
+
+
+def open_runs(path: str | Path) -> list[Run]:
+    """The single runs of a folder, whether it is one run or holds several."""
+    run = Run.open(path)
+    below = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
+    return [Run.open(one) for one in below] if below else [run]
+
+
+def summarize(runs: Sequence[Run]) -> dict[str, Any]:
+    """Mean and standard deviation (ddof 0) over several runs of one experiment."""
+    if not runs:
+        raise UserError("there is no run to summarise")
+    all_of_them = [run.summary for run in runs]
+    first = all_of_them[0]
+    same = ("preset", "dataset", "task", "metric", "protocol", "report", "parameters", "versions", "hardware")
+    return {
+        **{key: first[key] for key in same},
+        "parts": [run.path.name for run in runs],
+        **{
+            which: {
+                split: _spread([one[which][split] for one in all_of_them]) for split in SPLITS if split in first[which]
+            }
+            for which in ("reported", "last", "best", "constant")
+        },
+        **_spread([{key: one[key] for key in ("epochs", "seconds_per_epoch", "total_seconds")} for one in all_of_them]),
+    }
+
+
+def _spread(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each key the mean and standard deviation; ``None`` where a value is not defined in some run."""
+    result = {}
+    for key in values[0]:
+        column = [one[key] for one in values]
+        known = None not in column
+        result[key] = {"mean": float(np.mean(column)), "sd": float(np.std(column))} if known else None
+    return result
+
+
+def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, root: Root = None) -> dict[str, Any]:
+    """Loss and scores of every single run of a folder on ``split``, by name; of several also mean and deviation."""
+    results: dict[str, Any] = {}
+    for run in open_runs(path):
+        data = load_data(run.config, root)
+        if run.config.fold is not None:
+            data = data.fold(run.config.fold)
+        results[run.path.name] = run.evaluate(data.split(split), which).to_dict()
+    if len(results) > 1:
+        results["all"] = _spread(list(results.values()))
+    return results

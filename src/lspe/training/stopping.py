@@ -1,0 +1,12 @@
+"""When a training has come to its end."""
+
+from lspe.experiment.protocol import FastProtocol, PaperProtocol
+
+
+def reason_to_stop(protocol: PaperProtocol | FastProtocol, *, epoch: int, seconds: float, lr: float) -> str:
+    """Why training ends after ``epoch`` epochs and ``seconds``, the next epoch's learning rate being ``lr``; or ''."""
+    if protocol.kind == "paper" and lr < protocol.min_lr:
+        return "the learning rate fell below its minimum"
+    if protocol.max_hours is not None and seconds > 3600 * protocol.max_hours:
+        return f"{protocol.max_hours:g} hours had passed"
+    return "all epochs were done" if epoch >= protocol.max_epochs else ""

@@ -1,0 +1,56 @@
+"""Train one network on all that is given, without a run folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback
+
+from lspe.data import GraphData
+from lspe.experiment import build_network
+from lspe.experiment.data import fit_to_data
+from lspe.experiment.value import Experiment
+from lspe.nn import Network
+from lspe.training.fitting import run_epochs, scaling_for
+from lspe.training.module import TrainingError, TrainingModule
+from lspe.training.objective import Objective
+from lspe.training.run import Interface
+
+
+class _EpochCounter(Callback):
+    """Nothing is evaluated and nothing written."""
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: TrainingModule) -> None:
+        pl_module.epoch += 1
+
+
+def fit_in_memory(
+    experiment: Experiment, data: GraphData, *, fragments: str = "keep", device: str = "auto"
+) -> tuple[Experiment, Interface, Network]:
+    """Train on the ``train`` split of ``data``: the experiment as the data completed it, and the trained network.
+
+    There is no validation: it takes a protocol that never asks for it, the fast one with the last weights. The random
+    numbers of the program that calls stay as they were.
+    """
+    protocol = experiment.training.protocol
+    if protocol.kind != "fast" or protocol.report != "last":
+        raise TrainingError(
+            "without validation a network can only be trained with the fast protocol and its last weights, "
+            f"not with {protocol.kind!r} and {protocol.report!r}"
+        )
+    experiment = fit_to_data(experiment, data)
+    objective = Objective(experiment.task, scaling_for(experiment, data))
+    nothing = data.graphs.select([])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(experiment.seed)
+        module = TrainingModule(
+            build_network(experiment),
+            objective,
+            experiment.training,
+            data.split("train"),
+            nothing,
+            seed=experiment.seed,
+        )
+        run_epochs(module, _EpochCounter(), protocol.max_epochs, device=device)
+    return experiment, Interface.of(data, objective.scaling, fragments), module.reported_network.cpu().eval()
