@@ -133,4 +133,7 @@ class GatedGCN(nn.Module):
             with unchanged_statistics(*norms):
                 return plain(h, p, e)
 
-        return gated_layer(self, h, p, e, graph.edges, scale, options, plain=plain, again=again)
+        maps = [self.B1, self.B2, self.A1, self.A2, self.B3]
+        if self.C1 is not None and self.C2 is not None:
+            maps += [self.C1, self.C2]
+        return gated_layer(h, p, e, maps, norms, graph.edges, scale, options, plain=plain, again=again)

@@ -6,24 +6,17 @@ of some 500 nodes: what the maps make of a piece is still in the caches when the
 backward pass cannot do without is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.operator import Operator
 
-if TYPE_CHECKING:
-    from lspe.nn.gated_gcn import GatedGCN
-
 Streams = tuple[Tensor, Tensor | None, Tensor]
-
-_MAPS = ("B1", "B2", "A1", "A2", "B3", "C1", "C2")
 
 
 class Options(NamedTuple):
@@ -38,10 +31,11 @@ class Options(NamedTuple):
 
 
 def gated_layer(
-    layer: GatedGCN,
     h: Tensor,
     p: Tensor | None,
     e: Tensor,
+    maps: Sequence[nn.Linear],
+    norms: Sequence[nn.BatchNorm1d],
     edges: Edges,
     scale: Tensor | None,
     options: Options,
@@ -49,9 +43,10 @@ def gated_layer(
     plain: Callable[[Tensor, Tensor | None, Tensor], Streams],
     again: Callable[[Tensor, Tensor | None, Tensor], Streams],
 ) -> Streams:
-    """``plain(h, p, e)`` of a layer, in C; ``again`` is the same without a change of the running statistics."""
-    maps = [getattr(layer, name) for name in _MAPS[: 5 if p is None else 7]]
-    norms = (layer.norm_h, layer.norm_e)
+    """``plain(h, p, e)``, in C; ``again`` is the same without a change of the running statistics.
+
+    The maps are B1, B2, A1, A2, B3 and, with positions, C1 and C2; the norms those of h and of e.
+    """
     parameters = [parameter for x in (*maps, *norms) for parameter in (x.weight, x.bias)]
     running = [statistic for x in norms for statistic in (x.running_mean, x.running_var)]
     order = (edges.edge_index, edges.cuts, *edges.by_target, *edges.by_source)
