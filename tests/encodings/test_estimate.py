@@ -44,6 +44,20 @@ def test_late_steps_do_not_err_together() -> None:
     assert 0.93 <= torch.stack(covered).mean() <= 0.97
 
 
+def test_late_steps_of_bipartite_parts_do_not_err_together() -> None:
+    """Walks on a bipartite part come back after even steps only: one part of each kind."""
+    sides = nx.random_regular_graph(8, 150, seed=6)
+    bipartite = nx.Graph([(i, j + 150) for i, j in sides.edges] + [(j, i + 150) for i, j in sides.edges])
+    edge_index = from_networkx(nx.disjoint_union(bipartite, nx.random_regular_graph(8, 200, seed=5))).edge_index
+    exact = random_walk_encoding(edge_index, 500, 24)
+    covered = []
+    for seed in range(8):
+        value, error = estimate_random_walk_encoding(edge_index, 500, 24, seed=seed)
+        covered.append(((value - exact)[:, 16:].abs() <= error[:, 16:] + 1e-7).float().mean())
+        assert (value - exact)[:300, 16:].abs().max() < 0.1 * exact[:300, 23].mean()
+    assert torch.stack(covered).mean() >= 0.93
+
+
 def test_directed_and_weighted() -> None:
     edge_index = from_networkx(nx.gnp_random_graph(800, 0.01, seed=2, directed=True)).edge_index
     weight = torch.rand(edge_index.size(1), generator=torch.Generator().manual_seed(0)) + 0.1

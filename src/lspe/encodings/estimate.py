@@ -44,8 +44,9 @@ def estimate_random_walk_encoding(
             = E\big[(\mathrm{RW}^a z)_i \, ({\mathrm{RW}^b}^T z)_i\big].
 
     Where the graph is undirected, what all walks tend to is known: each connected part has the eigenvector
-    :math:`u_i = \sqrt{D_i / \sum_j D_j}` of eigenvalue 1. It is taken out of the probes and its :math:`u_i^2` added to
-    the result, so that only the rest is estimated; otherwise late steps of all nodes would err together.
+    :math:`u_i = \sqrt{D_i / \sum_j D_j}` of eigenvalue 1, and if it is bipartite :math:`\pm u_i`, by the side of the
+    node, of eigenvalue −1. They are taken out of the probes and their :math:`u_i^2` added to the result, so that only
+    the rest is estimated; otherwise late steps of all nodes would err together.
 
     Each probe z costs about k products with a sparse matrix (k / 2 where the graph is undirected), whatever the number
     of nodes; memory is O(N · k). The mean over the probes is the value; the error is Student's 95 % interval of that
@@ -85,7 +86,7 @@ def estimate_random_walk_encoding(
     mean = total / probes
     variance = np.maximum(total_square - probes * mean**2, 0.0) / (probes - 1)
     if limit is not None:
-        mean += limit.vector[:, None] ** 2
+        mean += limit.after(k)
     quantile = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, probes - 1)
     error = quantile * np.sqrt(variance / probes)
     mean[:, : exact.shape[1]], error[:, : exact.shape[1]] = exact, 0.0
@@ -93,19 +94,44 @@ def estimate_random_walk_encoding(
 
 
 class _Limit:
-    """What the walks of an undirected graph tend to: an eigenvector u of eigenvalue 1 for each connected part."""
+    """What the walks of an undirected graph tend to.
+
+    Each connected part has an eigenvector u of eigenvalue 1; a bipartite one also u with the sign of the side, of
+    eigenvalue −1: its walks come back after even steps only.
+    """
 
     def __init__(self, adjacency: scipy.sparse.csr_array) -> None:
         degree = adjacency.sum(1)
         parts, part = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
         volume = np.bincount(part, degree, parts)[part]
         self.vector = np.sqrt(np.divide(degree, volume, out=np.zeros_like(degree), where=volume > 0))
+        self.signed = self.vector * _side(adjacency)
         nodes = np.arange(part.size)
-        self.sum_parts = scipy.sparse.csr_array((self.vector, (part, nodes)), shape=(parts, part.size))
+        self._rows = [
+            scipy.sparse.csr_array((vector, (part, nodes)), shape=(parts, part.size))
+            for vector in (self.vector, self.signed)
+        ]
 
     def project(self, x: Matrix) -> Matrix:
-        """u uᵀ x of each part, ``[N, width]``."""
-        return self.sum_parts.T @ (self.sum_parts @ x)
+        """The part of x, ``[N, width]``, that lies in these eigenvectors; they are orthogonal."""
+        return sum(rows.T @ (rows @ x) for rows in self._rows)
+
+    def after(self, steps: int) -> Matrix:
+        """What they contribute to the diagonal of each power up to ``steps``, ``[N, steps]``."""
+        sign = np.where(np.arange(1, steps + 1) % 2, -1.0, 1.0)
+        return self.vector[:, None] ** 2 + sign * self.signed[:, None] ** 2
+
+
+def _side(adjacency: scipy.sparse.csr_array) -> NDArray[np.float64]:
+    """``[N]``: 1 or −1, the side of a node in a bipartite part; 0 in other parts.
+
+    In the double cover of the graph, where each edge joins a node of the first copy to one of the second, a part falls
+    into two exactly if it is bipartite.
+    """
+    n = adjacency.shape[0]
+    cover = scipy.sparse.block_array([[None, adjacency], [adjacency.T, None]], format="csr")
+    _, label = scipy.sparse.csgraph.connected_components(cover, directed=False)
+    return np.sign(label[:n] - label[n:]).astype(np.float64)
 
 
 def _first_two_steps(walk: scipy.sparse.csr_array, back: scipy.sparse.csr_array) -> Matrix:
