@@ -84,6 +84,7 @@ class Network(nn.Module):
         self.embedder = embedder
         self.layers = nn.ModuleList(layers)
         self.head = head
+        self.dim = dim
         self.encoding = encoding
         self.k = k
         self.lspe = lspe

@@ -24,6 +24,7 @@ from lspe.training.protocol import reason_to_stop
 from lspe.training.run import Interface, Run, RunError, write_json, write_text
 from lspe.training.summary import make_summary
 from lspe.training.tasks import Objective, TargetScaling
+from lspe.training.transfer import transfer
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
@@ -60,7 +61,7 @@ def fit(
         data: graphs, targets and splits, with the encoding that the network takes.
         folder: the run folder. It must be new unless ``resume`` is set.
         resume: go on from the last checkpoint of ``folder``; a finished run is left as it is.
-        start: weights to begin with, where their names and shapes fit; see :func:`transfer`.
+        start: a network whose weights to begin with; see :func:`lspe.training.transfer.transfer` for what may differ.
         device: ``auto`` takes a GPU where there is one.
         devices: processes on this machine that share each batch.
         nodes: machines that do.
@@ -167,16 +168,6 @@ def _module(experiment: Experiment, data: GraphData, objective: Objective) -> Tr
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
-
-
-def transfer(source: Network, target: Network) -> list[str]:
-    """Give ``target`` the weights of ``source`` that have the same name and shape; the names of those left fresh."""
-    old, new = source.state_dict(), target.state_dict()
-    fitting = {name: old[name] for name in new if name in old and old[name].shape == new[name].shape}
-    if not any(name in fitting for name, _ in target.layers.named_parameters(prefix="layers")):
-        raise TrainingError("no weight of the other run's layers fits: its network has another kind or width of layers")
-    target.load_state_dict(fitting, strict=False)
-    return [name for name in new if name not in fitting]
 
 
 def _train(
