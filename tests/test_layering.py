@@ -10,7 +10,7 @@ import lspe
 SOURCE = Path(lspe.__file__).parent
 
 # each part and what it may import; the foundations are open to all
-FOUNDATIONS = {"_lazy", "_version", "errors", "config", "files"}
+FOUNDATIONS = {"_lazy", "_version", "errors", "config", "devices", "files"}
 ALLOWED = {
     "encodings": {"ops"},
     "ops": set(),

@@ -186,6 +186,7 @@ def test_weights_of_another_network_are_no_start(
     wanted, data = prepared("regression", *new)
     with pytest.raises(TrainingError, match=message):
         train(wanted, data, tmp_path / "run", start=build_network(experiment))
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_features_are_a_start(tmp_path: Path, prepared: Prepared) -> None:

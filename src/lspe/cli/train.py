@@ -172,6 +172,7 @@ def train(
         experiment = experiment.model_copy(update={"fold": fold})
     experiment = override(experiment, settings or [])
     folder = out or _default_folder(experiment, source)
+    _check_machine_and_folder(device.value, devices, folder, resume)
     graphs = load_data(experiment, root, processes=workers)
     _run(
         experiment,
@@ -185,6 +186,17 @@ def train(
         threads=threads,
         tensorboard=tensorboard,
     )
+
+
+def _check_machine_and_folder(device: str, devices: int, folder: Path, resume: bool) -> None:
+    """Say what cannot be before the data are read, which may take long."""
+    from lspe.devices import check_device
+    from lspe.training.distributed import is_first
+    from lspe.training.run import check_free
+
+    check_device(device, devices)
+    if is_first() and not resume:
+        check_free(folder)
 
 
 def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | None, **options: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from lspe.data import GraphData
+from lspe.devices import check_device
 from lspe.nn import Network
 from lspe.presets import build_network
 from lspe.training import checkpoint
@@ -18,10 +19,11 @@ from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.experiment import CONFIG, Experiment, fit_to_data
+from lspe.training.lock import hold
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.progress import Progress
 from lspe.training.protocol import reason_to_stop
-from lspe.training.run import Interface, Run, RunError, write_json, write_text
+from lspe.training.run import REPEATS, Interface, Run, RunError, check_free, write_json, write_text
 from lspe.training.summary import make_summary
 from lspe.training.tasks import Objective, TargetScaling
 from lspe.training.transfer import transfer
@@ -59,7 +61,8 @@ def fit(
     Args:
         experiment: what to train and how; its fold is chosen from ``data`` if it names one.
         data: graphs, targets and splits, with the encoding that the network takes.
-        folder: the run folder. It must be new unless ``resume`` is set.
+        folder: the run folder. It must not hold a run unless ``resume`` is set; one whose training ended before its
+            first checkpoint may be used again. No other training is let into it meanwhile.
         resume: go on from the last checkpoint of ``folder``; a finished run is left as it is.
         start: a network whose weights to begin with; see :func:`lspe.training.transfer.transfer` for what may differ.
         device: ``auto`` takes a GPU where there is one.
@@ -71,54 +74,51 @@ def fit(
         checkpoint_every: seconds between checkpoints; at an interruption and at the end there is always one.
 
     """
+    check_device(device, devices)
     progress = progress if progress is not None and is_first() else Progress()
     threads = threads or default_threads(devices)
     torch.set_num_threads(threads)
     if experiment.fold is not None:
         data = data.fold(experiment.fold)
     experiment = fit_to_data(experiment, data)
-    state = _open_folder(experiment, folder, resume)
-    stopped = "" if state is None else _was_stopped(experiment, state)
-    if stopped and (folder / "summary.json").is_file():
-        return Run.open(folder)
+    with hold(folder):
+        state = _open_folder(experiment, folder, resume)
+        stopped = "" if state is None else _was_stopped(experiment, state)
+        if stopped and (folder / "summary.json").is_file():
+            return Run.open(folder)
 
-    objective = Objective(experiment.task, scaling_for(experiment, data))
-    module = _module(experiment, data, objective)
-    keeper = Bookkeeper(
-        folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
-    )
-    notes: list[str] = []
-    if start is not None:
-        fresh = transfer(start, module.network)
-        notes = [f"not taken from the other run, where they have another shape: {', '.join(fresh)}"] if fresh else []
-    if state is not None:
-        module.restore(state)
-        keeper.restore(state)
-        keeper.stopped = stopped
-        notes = _differences(state, threads, devices * nodes)
-    if is_first():
-        write_text(folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}")
-        fragments = "keep" if experiment.table is None else experiment.table.fragments
-        write_json(folder / "interface.json", Interface.of(data, objective.scaling, fragments).to_dict())
-    if not stopped:
-        (folder / "summary.json").unlink(missing_ok=True)
-        _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
-    wait_for_all()
-    summary = make_summary(Run(folder), module, data, keeper)
-    if is_first():
-        write_json(folder / "summary.json", summary)
-    return Run(folder)
+        objective = Objective(experiment.task, scaling_for(experiment, data))
+        module = _module(experiment, data, objective)
+        keeper = Bookkeeper(
+            folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
+        )
+        notes = [] if start is None else _begin_with(start, module.network)
+        if state is not None:
+            module.restore(state)
+            keeper.restore(state)
+            keeper.stopped = stopped
+            notes = _differences(state, threads, devices * nodes)
+        if is_first():
+            write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml()}")
+            fragments = "keep" if experiment.table is None else experiment.table.fragments
+            write_json(folder / "interface.json", Interface.of(data, objective.scaling, fragments).to_dict())
+        if not stopped:
+            (folder / "summary.json").unlink(missing_ok=True)
+            _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
+        wait_for_all()
+        summary = make_summary(Run(folder), module, data, keeper)
+        if is_first():
+            write_json(folder / "summary.json", summary)
+        return Run(folder)
 
 
 def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str, Any] | None:
-    """Make the run folder, or read the last checkpoint of the one that is there."""
-    if is_first():
-        folder.mkdir(parents=True, exist_ok=True)
-        if not resume and (folder / CONFIG).exists():
-            raise RunError(
-                f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
-            )
-    if not resume or not (folder / CONFIG).is_file():
+    """The last checkpoint of a run that goes on; a new run is refused where it would write over another."""
+    if not resume:
+        if is_first():
+            check_free(folder)
+        return None
+    if not (folder / CONFIG).is_file():
         return None
     _check_same(Run(folder).config, experiment, folder)
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
@@ -168,6 +168,12 @@ def _module(experiment: Experiment, data: GraphData, objective: Objective) -> Tr
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
+
+
+def _begin_with(start: Network, network: Network) -> list[str]:
+    """Take the weights of another network; what to say about it."""
+    fresh = transfer(start, network)
+    return [f"not taken from the other run, where they have another shape: {', '.join(fresh)}"] if fresh else []
 
 
 def _train(

@@ -36,6 +36,9 @@ from lspe.training.experiment import CONFIG, Experiment, read_experiment
 from lspe.training.tasks import Objective, TargetScaling
 
 FORMAT = 1
+REPEATS = f"# lspe train {CONFIG} repeats"
+"""How the config.yaml begins that a training writes."""
+
 Which = Literal["reported", "last", "best"]
 
 
@@ -191,6 +194,23 @@ class Run:
         if not isinstance(values, dict):
             raise RunError(f"{path} is damaged: expected an object")
         return values
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a new run in a folder that holds one, or a config.yaml of somebody's own.
+
+    A training that ended before its first checkpoint has left nothing that could not be made again.
+    """
+    config = folder / CONFIG
+    if not os.path.exists(config):
+        return
+    if any(folder.glob("*.ckpt")) or any(folder.glob("*/*.ckpt")) or (folder / "summary.json").exists():
+        raise RunError(
+            f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
+        )
+    with config.open("rb") as file:
+        if not file.readline().startswith(REPEATS.encode()):
+            raise RunError(f"{folder} has a {CONFIG} that no training wrote; choose another --out to leave it as it is")
 
 
 def write_text(path: Path, text: str) -> None:

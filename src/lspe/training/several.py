@@ -14,7 +14,8 @@ from lspe.errors import UserError
 from lspe.training.distributed import is_first
 from lspe.training.experiment import CONFIG, Experiment, load_data
 from lspe.training.fitting import Interrupted, fit
-from lspe.training.run import Run, RunError, Which, write_json, write_text
+from lspe.training.lock import hold
+from lspe.training.run import REPEATS, Run, Which, check_free, write_json, write_text
 from lspe.training.summary import SPLITS
 
 
@@ -44,20 +45,17 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
     parts = parts_of(experiment, data)
     if list(parts) == [""]:
         return fit(parts[""], data, folder, resume=resume, **options)
-    if is_first():
-        if (folder / CONFIG).exists() and not resume:
-            raise RunError(
-                f"{folder} already holds runs. Go on with them: lspe train {folder} --resume; or choose another --out"
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        text = f"# lspe train {CONFIG} repeats these {len(parts)} runs\n{experiment.to_yaml()}"
-        write_text(folder / CONFIG, text)
-    try:
-        runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
-    except Interrupted:
-        raise Interrupted(folder) from None
-    if is_first():
-        write_json(folder / "summary.json", summarize(runs))
+    with hold(folder):
+        if is_first():
+            if not resume:
+                check_free(folder)
+            write_text(folder / CONFIG, f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml()}")
+        try:
+            runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+        except Interrupted:
+            raise Interrupted(folder) from None
+        if is_first():
+            write_json(folder / "summary.json", summarize(runs))
     return Run(folder)
 
 
