@@ -134,7 +134,9 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
+    from lspe.config import validate
     from lspe.training.experiment import (
+        Experiment,
         TableSource,
         load_data,
         override,
@@ -167,7 +169,8 @@ def train(
     if epochs is not None:
         experiment = with_epochs(experiment, epochs)
     if seed:
-        experiment = experiment.model_copy(update={"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()})
+        seeds = {"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()}
+        experiment = validate(Experiment, {**experiment.model_dump(), **seeds}, "--seed")
     if fold is not None:
         experiment = experiment.model_copy(update={"fold": fold})
     experiment = override(experiment, settings or [])

@@ -1,13 +1,13 @@
 """Find presets, read them, and build what they describe."""
 
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
-from lspe.config import ConfigError, unknown_name, validate
+from lspe.config import ConfigError, read_yaml_file, unknown_name, validate
 from lspe.nn.config import build
 from lspe.nn.network import Network
 from lspe.presets.schema import Preset
@@ -24,7 +24,7 @@ def load_preset(name: str) -> Preset:
     """The preset of that name (``zinc/gatedgcn-lspe``), or one's own from a YAML file of that path."""
     own = Path(name)
     if own.suffix in (".yaml", ".yml"):
-        if not own.is_file():
+        if not os.path.isfile(own):
             raise ConfigError(f"{name}: there is no such file")
         return _read(own, own.stem)
     known = list_presets()
@@ -34,20 +34,17 @@ def load_preset(name: str) -> Preset:
 
 
 def _read(path: Path, name: str) -> Preset:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path.name}: not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path.name}: expected keys and values, got {type(values).__name__}")
-    return validate(Preset, {"name": name, **values}, path.name)
+    return validate(Preset, {"name": name, **read_yaml_file(path)}, path.name)
 
 
 def build_network(preset: Preset | str) -> Network:
     """The network of a preset, with fresh weights."""
     if isinstance(preset, str):
         preset = load_preset(preset)
-    return build(preset.model, preset.features, preset.task.outputs)
+    try:
+        return build(preset.model, preset.features, preset.task.outputs)
+    except (ValueError, OverflowError, RuntimeError, MemoryError) as error:
+        raise ConfigError(f"{preset.name}: the network cannot be built: {error}") from error
 
 
 def count_parameters(preset: Preset | str) -> int:

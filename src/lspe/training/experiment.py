@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import yaml
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
-from lspe.config import ConfigError, Strict, unknown_name, validate
+from lspe.config import ConfigError, Strict, read_yaml, read_yaml_file, unknown_name, validate
 from lspe.data import BatchLoader, Features, GraphData, PackedGraphs, load, read_table
 from lspe.data.locations import Root
 from lspe.nn.config import Features as FeatureConfig
 from lspe.presets import Preset, Task, load_preset
 from lspe.presets.schema import TaskKind
-from lspe.training.protocol import PAPER_SEEDS, FastProtocol, PaperProtocol
+from lspe.training.protocol import PAPER_SEEDS, FastProtocol, PaperProtocol, Seed
 from lspe.training.tasks import SCORES
 
 CONFIG = "config.yaml"
@@ -37,7 +38,7 @@ class TableSource(Strict):
     weight: str | None = None
     split: Literal["random", "scaffold", "column"] = "random"
     split_column: str | None = None
-    split_seed: int = 0
+    split_seed: Seed = 0
     folds: Annotated[int, Field(ge=3)] | None = None
     fragments: Literal["keep", "largest", "error"] = "keep"
     on_invalid: Literal["error", "skip", "nan"] = "error"
@@ -70,9 +71,17 @@ class Experiment(Preset):
     """
 
     table: TableSource | None = None
-    seed: int = PAPER_SEEDS[0]
-    fold: int | None = None
-    seeds: tuple[int, ...] = ()
+    seed: Seed = PAPER_SEEDS[0]
+    fold: Annotated[int, Field(ge=0)] | None = None
+    seeds: tuple[Seed, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_output_per_graph(self) -> Self:
+        if self.model.readout == "none":
+            raise ValueError(
+                "model.readout='none' gives an output per node, but targets are those of graphs: use 'mean'"
+            )
+        return self
 
     def to_yaml(self) -> str:
         """The whole experiment; :func:`read_experiment` reads it."""
@@ -82,19 +91,13 @@ class Experiment(Preset):
 def read_experiment(source: str) -> Experiment:
     """The experiment of a preset's name, of a YAML file, or of a run folder's config.yaml."""
     path = Path(source)
-    if path.is_dir() and (path / CONFIG).is_file():
+    if os.path.isfile(path / CONFIG):
         path = path / CONFIG
     if path.suffix not in (".yaml", ".yml"):
         return Experiment(**load_preset(source).model_dump())
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ConfigError(f"{path}: there is no such file")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected keys and values, got {type(values).__name__}")
-    return validate(Experiment, {"name": path.stem, **values}, str(path))
+    return validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))
 
 
 def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
@@ -112,13 +115,13 @@ def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
             group = group[part]
         if not isinstance(group, dict):
             raise ConfigError(f"--set {assignment}: {'.'.join(path)} is a value and has nothing below it")
-        group[key] = _value(text)
+        group[key] = _value(text, f"--set {assignment}")
     return validate(Experiment, values, "--set")
 
 
-def _value(text: str) -> Any:
+def _value(text: str, source: str) -> Any:
     """A YAML value; numbers such as 3e-4, which YAML 1.1 takes for text, are numbers."""
-    value = yaml.safe_load(text)
+    value = read_yaml(text, source)
     if isinstance(value, str):
         try:
             return float(value)
@@ -188,6 +191,11 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{experiment.name} is for a {experiment.task.kind} task with {experiment.task.outputs} outputs, but "
             f"{data.name} is a {data.task} task with {data.num_outputs}: set task.kind and task.outputs to these"
         )
+    if experiment.task.metric not in SCORES[data.task]:
+        raise ConfigError(
+            f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
+            f"choose among {', '.join(SCORES[data.task])}"
+        )
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))
@@ -202,7 +210,7 @@ def mean_log_degree(graphs: PackedGraphs) -> float:
         degree = np.bincount(batch.edge_index[1].numpy(), minlength=int(batch.num_nodes))
         total += float(np.log(degree + 1.0).sum())
         nodes += len(degree)
-    return total / nodes
+    return total / max(nodes, 1)
 
 
 def _features(experiment: Experiment, given: Features) -> Any:

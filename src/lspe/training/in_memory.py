@@ -8,6 +8,7 @@ import torch
 from lightning.pytorch import Callback
 
 from lspe.data import GraphData
+from lspe.devices import check_device
 from lspe.nn import Network
 from lspe.presets import build_network
 from lspe.training.experiment import Experiment, fit_to_data
@@ -38,6 +39,7 @@ def fit_in_memory(
             "without validation a network can only be trained with the fast protocol and its last weights, "
             f"not with {protocol.kind!r} and {protocol.report!r}"
         )
+    check_device(device)
     experiment = fit_to_data(experiment, data)
     objective = Objective(experiment.task, scaling_for(experiment, data))
     nothing = data.graphs.select([])
