@@ -29,6 +29,16 @@ def check_device(name: str, devices: int = 1) -> None:
         raise UserError(f"there are not {devices} devices {name!r} here, but {count}; choose --devices {count}")
 
 
+def home_of_float64(device: torch.device) -> torch.device:
+    """Where to compute in float64 with what is on ``device``: on it, or on the CPU where it has no float64."""
+    return device if has_float64(device) else torch.device("cpu")
+
+
+def has_float64(device: torch.device) -> bool:
+    """Whether tensors on ``device`` may be float64; Apple's may not."""
+    return device.type != "mps"
+
+
 def _count(kind: str) -> int:
     """How many devices of a kind there are; of the CPU as many as one likes, counted as one."""
     if kind == "cuda":

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.devices import home_of_float64
 from lspe.errors import UserError
 from lspe.nn import Network
 from lspe.training.average import MovingAverage
@@ -133,7 +134,7 @@ class TrainingModule(LightningModule):
         self.network.train()
         cheap = len(self.loader.graphs) * self.objective.task.outputs <= CHEAP_TO_SCORE
         self.so_far = _SoFar(
-            torch.zeros(4, dtype=torch.float64, device=self.device),
+            torch.zeros(4, dtype=torch.float64, device=home_of_float64(self.device)),
             self.objective.scores().to(self.device) if cheap else None,
             time.perf_counter(),
         )
@@ -153,7 +154,7 @@ class TrainingModule(LightningModule):
         self.optimizer.step()
         if self.average is not None:
             self.average.update()
-        self.so_far.sums += whole
+        self.so_far.sums += whole.to(self.so_far.sums.device)
 
     def _forward(self, batch: Batch) -> Tensor:
         """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
