@@ -1,5 +1,6 @@
 """Experiments: read, changed, written, and fitted to their data."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -104,9 +105,13 @@ def test_what_cannot_be_is_said_wherever_it_is_written(
         Experiment(**values)
 
 
-def test_a_network_that_no_machine_holds_is_explained() -> None:
-    with pytest.raises(ConfigError, match=r"the network cannot be built: .*memory"):
-        build_network(override(read_experiment(GATED), ["model.hidden_dim=1000000"]))
+def test_a_network_that_no_machine_holds_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise RuntimeError("can't allocate memory: you tried to allocate 4000000000000 bytes")
+
+    monkeypatch.setattr(sys.modules[build_network.__module__], "build", no_room)
+    with pytest.raises(ConfigError, match=r"zinc/gatedgcn-lspe: the network cannot be built: can't allocate memory"):
+        build_network(read_experiment(GATED))
 
 
 def test_a_score_that_the_task_does_not_have_is_explained(

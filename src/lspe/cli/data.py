@@ -1,6 +1,7 @@
 """``lspe data``: what there is, figures and a picture, preparing and checking."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,8 +57,11 @@ def info(
     """
     from lspe.data import load, read_table
     from lspe.data.statistics import draw_samples, statistics
+    from lspe.files import check_picture
 
-    if Path(name).is_file():
+    if picture is not None:
+        check_picture(picture, (".png", ".svg", ".pdf", ".jpg"))
+    if os.path.isfile(name):
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:
         data = load(name, root)

@@ -1,5 +1,6 @@
 """``lspe train``."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -146,7 +147,10 @@ def train(
         with_table,
     )
 
-    experiment = read_experiment(source or (DEFAULT if data is None else DEFAULT_FOR_TABLES))
+    if source is None:
+        experiment = read_experiment(DEFAULT if data is None else DEFAULT_FOR_TABLES)
+    else:
+        experiment = read_experiment(source)
     if data is not None:
         chosen = split or (Split.column if split_column else Split.random)
         table = TableSource(
@@ -227,7 +231,7 @@ def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | Non
 
 def _default_folder(experiment: "Experiment", source: str | None) -> Path:
     """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
-    if source is not None and Path(source).is_dir():
+    if source is not None and os.path.isdir(source):
         return Path(source)
     name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
     seeds = experiment.seeds or (experiment.seed,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 
 from lspe.data.arrays import Array
 from lspe.data.graphdata import GraphData
+from lspe.files import make_folder
 
 _OKABE_ITO = ("#56B4E9", "#D55E00", "#0072B2", "#009E73", "#F0E442", "#E69F00", "#CC79A7", "#000000")
 
@@ -67,6 +69,7 @@ def draw_samples(data: GraphData, path: str | os.PathLike[str], *, count: int = 
     if colour:
         handles = [Line2D([], [], marker="o", linestyle="", color=one, label=name) for name, one in colour.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(12, len(handles)), frameon=False)
+    make_folder(Path(path).parent)
     figure.savefig(path, dpi=130)
 
 

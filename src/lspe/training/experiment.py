@@ -93,6 +93,8 @@ def read_experiment(source: str) -> Experiment:
     path = Path(source)
     if os.path.isfile(path / CONFIG):
         path = path / CONFIG
+    elif os.path.isdir(path):
+        raise ConfigError(f"{path} is a folder without {CONFIG}: name a run folder, a preset or a YAML file")
     if path.suffix not in (".yaml", ".yml"):
         return Experiment(**load_preset(source).model_dump())
     if not os.path.isfile(path):

@@ -83,7 +83,7 @@ def fit(
     experiment = fit_to_data(experiment, data)
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
-        stopped = "" if state is None else _was_stopped(experiment, state)
+        stopped = "" if state is None else _was_stopped(experiment, state, folder)
         if stopped and (folder / "summary.json").is_file():
             return Run.open(folder)
 
@@ -94,10 +94,11 @@ def fit(
         )
         notes = [] if start is None else _begin_with(start, module.network)
         if state is not None:
-            module.restore(state)
-            keeper.restore(state)
+            with checkpoint.in_use(folder / LAST):
+                module.restore(state)
+                keeper.restore(state)
+                notes = _differences(state, threads, devices * nodes)
             keeper.stopped = stopped
-            notes = _differences(state, threads, devices * nodes)
         if is_first():
             write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml()}")
             fragments = "keep" if experiment.table is None else experiment.table.fragments
@@ -124,10 +125,11 @@ def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
 
 
-def _was_stopped(experiment: Experiment, state: dict[str, Any]) -> str:
+def _was_stopped(experiment: Experiment, state: dict[str, Any], folder: Path) -> str:
     """Why a run had ended at the state of a checkpoint; '' if it goes on."""
-    lr = state["optimizer"]["param_groups"][0]["lr"]
-    return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
+    with checkpoint.in_use(folder / LAST):
+        lr = state["optimizer"]["param_groups"][0]["lr"]
+        return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
 
 
 def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:

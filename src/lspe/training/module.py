@@ -222,11 +222,17 @@ class TrainingModule(LightningModule):
         self._resume = state
 
     def _restore_optimization(self, state: dict[str, Any]) -> None:
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-        if self.plateau is not None:
-            self.plateau.load_state_dict(state["plateau"])
+        try:
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.average is not None:
+                self.average.load_state_dict(state["average"])
+            if self.plateau is not None:
+                self.plateau.load_state_dict(state["plateau"])
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise TrainingError(
+                f"the checkpoint's optimizer or averaged weights are damaged or another run's ({error}): "
+                "put back a copy of last.ckpt, or delete it to start again"
+            ) from error
 
     def _set_lr(self, lr: float) -> None:
         for group in self.optimizer.param_groups:

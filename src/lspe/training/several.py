@@ -15,7 +15,7 @@ from lspe.training.distributed import is_first
 from lspe.training.experiment import CONFIG, Experiment, load_data
 from lspe.training.fitting import Interrupted, fit
 from lspe.training.lock import hold
-from lspe.training.run import REPEATS, Run, Which, check_free, write_json, write_text
+from lspe.training.run import REPEATS, Run, RunError, Which, check_free, write_json, write_text
 from lspe.training.summary import SPLITS
 
 
@@ -96,6 +96,16 @@ def _spread(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
+def _check_same_task(run: Run, data: GraphData) -> None:
+    """A table may have been changed since a run was trained on it."""
+    task = run.config.task
+    if (data.task, data.num_outputs) != (task.kind, task.outputs):
+        raise RunError(
+            f"{run.path} was trained on a {task.kind} task with {task.outputs} outputs, but {data.name} is now a "
+            f"{data.task} task with {data.num_outputs}: put back the data it was trained on"
+        )
+
+
 def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, root: Root = None) -> dict[str, Any]:
     """Loss and scores of every single run of a folder on ``split``, by name; of several also mean and deviation."""
     results: dict[str, Any] = {}
@@ -103,6 +113,7 @@ def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, ro
         data = load_data(run.config, root)
         if run.config.fold is not None:
             data = data.fold(run.config.fold)
+        _check_same_task(run, data)
         results[run.path.name] = run.evaluate(data.split(split), which).to_dict()
     if len(results) > 1:
         results["all"] = _spread(list(results.values()))
