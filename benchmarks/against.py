@@ -1,7 +1,8 @@
 """This version beside another checkout, in turns: ``python -m benchmarks.against ../other-checkout``.
 
 Each version lives in a process of its own; the two take their steps one after the other, so that a busy moment hits
-both. Both get the same batches, and only names that every version has are used. Ratios above 1: this version is quicker.
+both. Both get the same batches, and only names that every version has are used. Ratios above 1: this version is
+quicker.
 """
 
 import argparse
