@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
+OLDEST := .venv-oldest
 
-.PHONY: help venv demo test test-all sanitize lint format docs bench clean
+.PHONY: help venv demo test test-all test-oldest sanitize lint format docs bench clean
 
 help:  ## what there is to make
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 venv: $(READY)  ## set up .venv with everything for development
 
@@ -35,6 +36,15 @@ sanitize: $(READY)  ## the operators' tests with the sources built for address a
 	LSPE_CFLAGS="$(SANITIZE)" LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=2 $(BIN)/python -m pytest -p no:cacheprovider tests/ops $(ARGS)
 
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet -c constraints-oldest.txt -e '.[dev]'
+	@touch $@
+
+# What old versions say of what is deprecated in new ones is no error of ours.
+test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest versions pyproject.toml allows
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not browser and not rare" -o filterwarnings=default $(ARGS)
+
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,4 +65,4 @@ bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small t
 	$(BIN)/python -m benchmarks.estimators
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(OLDEST) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -14,7 +14,9 @@ else."""
 OGB_BOND_TABLE = (5, 6, 2)
 """Entries of each of OGB's three bond features: type, stereo, conjugated."""
 
-Positive = Annotated[int, Field(ge=1)]
+WIDEST = 1_000_000
+"""Beyond any table or network; a slip of the keyboard is said at once."""
+Positive = Annotated[int, Field(ge=1, le=WIDEST)]
 
 
 class CategoricalFeatures(Strict):

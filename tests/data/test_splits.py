@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
@@ -48,6 +48,41 @@ def test_folds_test_every_graph_once_and_are_stratified(labels: list[int], folds
         expected = np.bincount(y, minlength=4) / folds
         assert np.abs(np.bincount(y[part["test"]], minlength=4) - expected).max() < 1
     np.testing.assert_array_equal(np.sort(np.concatenate([part["test"] for part in parts])), np.arange(len(y)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    groups=st.lists(st.integers(0, 40), min_size=30, max_size=120),
+    folds=st.integers(3, 5),
+    seed=st.integers(0, 9),
+    stratified=st.booleans(),
+)
+def test_folds_keep_groups_together(groups: list[int], folds: int, seed: int, stratified: bool) -> None:
+    group = np.array(groups)
+    labels = np.arange(len(group)) % 2 if stratified else None
+    assume(len(set(groups)) >= folds)
+    parts = k_folds(len(group), folds, seed=seed, labels=labels, groups=group)
+    for number, part in enumerate(parts):
+        check_partition(part, len(group), "test")
+        np.testing.assert_array_equal(part["val"], parts[(number + 1) % folds]["test"])
+        members = [set(group[one]) for one in part.values()]
+        assert all(members)
+        assert not (members[0] & members[1] | members[0] & members[2] | members[1] & members[2])
+    again = k_folds(len(group), folds, seed=seed, labels=labels, groups=group)
+    assert all(np.array_equal(one["test"], two["test"]) for one, two in zip(parts, again, strict=True))
+
+
+def test_folds_of_groups_are_about_equal() -> None:
+    group = np.repeat(np.arange(100), 5)
+    labels = np.arange(500) % 5 == 0
+    for part in k_folds(500, 5, labels=labels, groups=group):
+        assert 80 <= len(part["test"]) <= 120
+        assert 16 <= labels[part["test"]].sum() <= 24
+
+
+def test_too_few_groups_for_the_folds_are_refused() -> None:
+    with pytest.raises(DataError, match="there are 3 scaffolds, too few for 4 folds"):
+        k_folds(30, 4, groups=np.arange(30) % 3)
 
 
 def test_hold_out_takes_a_stratified_part() -> None:

@@ -111,6 +111,12 @@ def test_what_is_not_fitted_says_so(method: str, tmp_path: Path) -> None:
         getattr(LSPEClassifier(), method)(*arguments)
 
 
+def test_a_device_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="there is no device 'cuda' here"):
+        LSPERegressor(**SMALL, device="cuda").fit(SMILES, SIZE)
+
+
 def test_fitting_again_gives_the_same_whatever_was_drawn_before(regressor: LSPERegressor) -> None:
     torch.manual_seed(123)
     before = torch.get_rng_state()

@@ -1,5 +1,6 @@
 """Experiments: read, changed, written, and fitted to their data."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,9 @@ from lspe.data import GraphData, load_benchmark
 from lspe.experiment import (
     Experiment,
     TableSource,
+    build_network,
     list_presets,
+    load_preset,
     override,
     read_experiment,
     with_epochs,
@@ -65,6 +68,96 @@ def test_values_are_set_by_their_place(setting: str, place: str, value: object) 
 def test_a_setting_that_cannot_be_is_explained(setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         override(read_experiment(ZINC), [setting])
+
+
+GATED, PNA, SAN = "zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san"
+IMPOSSIBLE = [
+    (GATED, "model.lspe", False, r"model\.gatedgcn: final='structure\+position' needs lspe=True.*choose"),
+    (GATED, "model.encoding", "none", r"model\.gatedgcn: .*need an encoding to start from: choose 'rwpe'"),
+    (GATED, "model.k", 0, r"model\.gatedgcn: encoding 'rwpe' needs a width k ≥ 1, not 0"),
+    (GATED, "model.final", "structure+encoding", r"model\.gatedgcn: .* with it use 'structure\+position'"),
+    (GATED, "model.final", "everything", r"model\.gatedgcn\.final: .*'structure\+position'.*got 'everything'"),
+    (GATED, "model.readout", "none", r"top level: model\.readout='none' gives .* per node.*use 'mean'"),
+    (GATED, "model.layers", 10**9, r"model\.gatedgcn\.layers: .*less than or equal to 10000 \(got 1000000000\)"),
+    (GATED, "model.hidden_dim", 10**20, r"model\.gatedgcn\.hidden_dim: "),
+    (PNA, "model.towers", 7, r"model\.pna: 7 towers cannot share hidden_dim=55 evenly: choose a number that divides"),
+    (
+        PNA,
+        "model.aggregators",
+        ["mean", "median"],
+        r"model\.pna\.aggregators: unknown name 'median'",
+    ),
+    (PNA, "model.aggregators", [], r"model\.pna\.aggregators: .*at least 1"),
+    (PNA, "model.scalers", ["amplify"], r"model\.pna\.scalers: unknown name 'amplify': did you mean 'amplification'"),
+    (SAN, "model.heads", 7, r"model\.san: 7 heads cannot share hidden_dim=64 evenly"),
+    (GATED, "seed", -1, r"seed: .*greater than or equal to 0 \(got -1\)"),
+    (GATED, "seed", 10**20, r"seed: .*less than 9223372036854775808"),
+    (GATED, "seeds", [1, -1], r"seeds\.1: .*greater than or equal to 0 \(got -1\)"),
+    (GATED, "fold", -1, r"fold: .*greater than or equal to 0 \(got -1\)"),
+]
+
+
+@pytest.mark.parametrize("preset, place, value, message", IMPOSSIBLE)
+def test_what_cannot_be_is_said_wherever_it_is_written(
+    preset: str, place: str, value: object, message: str, tmp_path: Path
+) -> None:
+    experiment = read_experiment(preset)
+    with pytest.raises(ConfigError, match=f"^--set: {message}"):
+        override(experiment, [f"{place}={value}"])
+    *path, key = place.split(".")
+    values = group = experiment.model_dump(mode="json")
+    for part in path:
+        group = group[part]
+    group[key] = value
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(ConfigError, match=rf"mine\.yaml: .*{message}"):
+        read_experiment(str(tmp_path / "mine.yaml"))
+    with pytest.raises(ConfigError, match=f"^Experiment: {message}"):
+        Experiment(**values)
+
+
+def test_a_network_that_no_machine_holds_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise RuntimeError("can't allocate memory: you tried to allocate 4000000000000 bytes")
+
+    monkeypatch.setattr(sys.modules[build_network.__module__], "build", no_room)
+    with pytest.raises(ConfigError, match=r"zinc/gatedgcn-lspe: the network cannot be built: can't allocate memory"):
+        build_network(read_experiment(GATED))
+
+
+def test_a_score_that_the_task_does_not_have_is_explained(
+    prepared: Callable[..., tuple[Experiment, GraphData]],
+) -> None:
+    _, data = prepared("regression")
+    experiment = override(read_experiment("zinc/gatedgcn-lspe"), ["features={kind: ogb}", "task.metric=accuracy"])
+    with pytest.raises(ConfigError, match=r"a regression task has no task\.metric 'accuracy': choose among mae, "):
+        fit_to_data(experiment, data)
+
+
+@pytest.mark.parametrize("text", ["[", "{a: b", "'", "!!python/object:os.system x", "2024-13-99", "[" * 100_000])
+def test_a_setting_that_is_no_yaml_is_explained(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--set model\.layers="):
+        override(read_experiment(ZINC), [f"model.layers={text}"])
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x00\x01\xff", "name: Löslichkeit".encode("latin-1"), b"a: " + b"[" * 100_000, b"- 1"]
+)
+@pytest.mark.parametrize("read", [read_experiment, load_preset])
+def test_a_file_that_is_no_yaml_is_explained(content: bytes, read: Callable[[str], object], tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"mine\.yaml: (not|expected)"):
+        read(str(tmp_path / "mine.yaml"))
+
+
+def test_long_values_are_cut_off_in_messages() -> None:
+    for source in ("a" * 300, "b/" * 5000, "c" * 300 + ".yaml"):
+        with pytest.raises(ConfigError, match=r"unknown preset|no such file") as caught:
+            read_experiment(source)
+        assert len(str(caught.value)) < 2000
+    with pytest.raises(ConfigError, match="…") as caught:
+        override(read_experiment(ZINC), [f"model.layers={'x' * 100_000}"])
+    assert len(str(caught.value)) < 500
 
 
 def test_sources_that_are_none_are_explained(tmp_path: Path) -> None:

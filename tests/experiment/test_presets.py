@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lspe.config import ConfigError
-from lspe.experiment import build_network, list_presets, load_preset
+from lspe.experiment import build_network, load_preset
 
 PAPER_PARAMETERS = {
     "zinc/gatedgcn": 504309,
@@ -133,11 +133,22 @@ def test_unknown_names_are_explained(tmp_path: Path) -> None:
         load_preset(str(bad))
 
 
-def test_combinations_that_make_no_network_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="need an encoding"):
-        build_network(load_preset(own(tmp_path, model__encoding="none")))
-    with pytest.raises(ValueError, match="needs lspe=True"):
-        build_network(load_preset(own(tmp_path, model__lspe=False)))
-    with pytest.raises(ValueError, match="k ≥ 1"):
-        build_network(load_preset(own(tmp_path, model__k=0)))
-    assert "zinc/gatedgcn-lspe" in list_presets()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model__encoding": "none"}, "own.yaml: model.gatedgcn: .*need an encoding"),
+        ({"model__lspe": False}, "own.yaml: model.gatedgcn: .*needs lspe=True"),
+        ({"model__k": 0}, "own.yaml: model.gatedgcn: .*k ≥ 1"),
+    ],
+)
+def test_combinations_that_make_no_network_are_explained(tmp_path: Path, changes: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_preset(own(tmp_path, **changes))
+
+
+def test_what_no_network_can_be_built_from_is_a_wrong_configuration() -> None:
+    """A copy of a model is not checked again, and a layer may refuse what no model knows of."""
+    preset = load_preset("zinc/gatedgcn-lspe")
+    broken = preset.model_copy(update={"model": preset.model.model_copy(update={"lspe": False})})
+    with pytest.raises(ConfigError, match=r"zinc/gatedgcn-lspe: the network cannot be built: .*needs lspe=True"):
+        build_network(broken)

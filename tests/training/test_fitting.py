@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from lspe.data import BatchLoader, GraphData
-from lspe.experiment import Experiment, load_data, override, read_experiment
+from lspe.experiment import Experiment, build_network, load_data, override, read_experiment
 from lspe.training import Run, RunError, fit
 from lspe.training.module import TrainingError
+from lspe.training.progress import Progress
 from tests import small
 from tests.small import without_times
 
@@ -149,9 +150,58 @@ def test_weights_of_another_run_are_a_start(trained: tuple[Run, GraphData], prep
     ours, theirs = run.network().state_dict(), start.state_dict()
     assert torch.allclose(ours["layers.0.A1.weight"], theirs["layers.0.A1.weight"], atol=1e-9)
     assert ours["head.out.weight"].shape != theirs["head.out.weight"].shape
-    wider, data = prepared("multiclass", "model.hidden_dim=20")
-    with pytest.raises(TrainingError, match="another kind or width"):
-        train(wider, data, tmp_path / "wider", start=start)
+    assert torch.allclose(ours["head.hidden.1.weight"], theirs["head.hidden.1.weight"], atol=1e-9)
+
+
+STRUCTURE = ("model.lspe=false", "model.final=structure")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ([], ["model.hidden_dim=20"], "width 16, here 20"),
+        ([], ["model.layers=3"], "number of layers 2, here 3"),
+        (["model.layers=3"], [], "number of layers 3, here 2"),
+        ([], ["model.k=5"], "k 4, here 5"),
+        ([], ["model.encoding=lappe"], "encoding rwpe, here lappe"),
+        ([], STRUCTURE, "lspe True, here False; final"),
+        (STRUCTURE, [], "lspe False, here True; final"),
+        ([], ["model={name: pna, layers: 2, hidden_dim: 16, edge_dim: 4}"], "kind of layer GatedGCN, here PNA"),
+        (
+            ["model={name: san, layers: 2, hidden_dim: 16, heads: 4}"],
+            ["model={name: san, layers: 2, hidden_dim: 16, heads: 2}"],
+            "heads 4, here 2",
+        ),
+        (
+            ["model={name: pna, layers: 2, hidden_dim: 16, edge_dim: 4, delta: 1}"],
+            ["model={name: pna, layers: 2, hidden_dim: 16, edge_dim: 6, delta: 1}"],
+            r"layers\.0\.\S+message\.weight \[1, 16, 36\], here \[1, 16, 38\]",
+        ),
+    ],
+)
+def test_weights_of_another_network_are_no_start(
+    prepared: Prepared, tmp_path: Path, old: list[str], new: list[str], message: str
+) -> None:
+    experiment, _ = prepared("regression", *old)
+    wanted, data = prepared("regression", *new)
+    with pytest.raises(TrainingError, match=message):
+        train(wanted, data, tmp_path / "run", start=build_network(experiment))
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_features_are_a_start(tmp_path: Path, prepared: Prepared) -> None:
+    experiment, data = prepared("regression", EPOCHS(1))
+    other = override(experiment, ["features={kind: categorical, node_types: 9, edge_types: 4}"])
+    notes: list[str] = []
+
+    class Notes(Progress):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    train(experiment, data, tmp_path / "run", start=build_network(other), progress=Notes())
+    [note] = notes
+    assert note.startswith("not taken from the other run, where they have another shape: embedder.node_table.weight")
+    assert "layers" not in note
 
 
 def test_rows_with_a_weight_count_by_it(tables: dict[str, Path], tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_finished_parts_are_kept_and_the_others_go_on(
     folds: tuple[Path, Experiment, GraphData],
 ) -> None:
     folder, experiment, data = folds
-    with pytest.raises(RunError, match="already holds runs"):
+    with pytest.raises(RunError, match="already holds a run"):
         train(experiment, data, folder, **OPTIONS)
     before = {run.path: (run.path / "last.ckpt").stat().st_mtime_ns for run in open_runs(folder)}
     unfinished = folder / "seed2-fold1"

@@ -1,5 +1,6 @@
 """``lspe compare``."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,10 +25,11 @@ def compare(
     from rich.table import Table
 
     from lspe.cli.console import console
+    from lspe.files import check_picture
     from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
 
-    if picture is not None and picture.suffix not in (".png", ".svg"):
-        raise UserError(f"{picture}: a picture is written to a file that ends in .png or .svg")
+    if picture is not None:
+        check_picture(picture)
     graphs = [_read(one) for one in (first, second)]
     try:
         walk = random_walk_test(*graphs, label=label)
@@ -48,7 +50,7 @@ def _read(text: str) -> Any:
     from lspe.data.graphs.files import is_graph_file, read_graph_file
     from lspe.data.molecules.smiles import parse
 
-    if is_graph_file(text) or Path(text).is_file():
+    if is_graph_file(text) or os.path.isfile(text):
         return read_graph_file(text)
     parse(text)
     return text

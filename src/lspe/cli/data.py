@@ -1,6 +1,7 @@
 """``lspe data``: what there is, figures and a picture, preparing and checking."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,9 +59,12 @@ def info(
     """
     from lspe.data import load_benchmark, read_table
     from lspe.data.statistics import statistics
+    from lspe.files import check_picture
     from lspe.plots.samples import draw_samples
 
-    if Path(name).is_file():
+    if picture is not None:
+        check_picture(picture, (".png", ".svg", ".pdf", ".jpg"))
+    if os.path.isfile(name):
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:
         data = load_benchmark(name, root)

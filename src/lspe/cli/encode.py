@@ -7,6 +7,8 @@ import typer
 
 from lspe.encodings.kinds import EncodingKind
 
+MOST_COLUMNS = 10_000
+
 
 def encode(
     source: Annotated[
@@ -19,7 +21,9 @@ def encode(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
     encoding: Annotated[EncodingKind, typer.Option(help="Random walk or Laplacian positional encoding.")] = "rwpe",
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of columns: steps of the walk, or eigenvectors.")] = 16,
+    k: Annotated[
+        int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps of the walk, or eigenvectors.")
+    ] = 16,
     smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
 ) -> None:
     """Write the positional encodings of a table of molecules, or of a graph, to a file.

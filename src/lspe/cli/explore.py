@@ -19,6 +19,7 @@ def explore(
 
     Example: lspe explore runs/logS
     """
+    import errno
     import socket
     import webbrowser
 
@@ -36,9 +37,10 @@ def explore(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
-        except OSError:
-            raise UserError(f"port {port} is in use; choose another one: lspe explore --port 0") from None
-        listener.listen()
+            listener.listen()
+        except OSError as error:
+            reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
+            raise UserError(f"port {port} {reason}; choose another one: lspe explore --port 0") from None
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         console().print(f"The explorer is at {address} (Ctrl+C ends it)", highlight=False)
         if browser:

@@ -1,6 +1,8 @@
 """``lspe``: the commands, each in its own file and imported only when it is called."""
 
+import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -18,6 +20,8 @@ from lspe.cli.presets import presets
 from lspe.cli.reproduce import reproduce
 from lspe.cli.train import train
 from lspe.errors import UserError
+
+DEBUG = "LSPE_DEBUG"
 
 app = typer.Typer(
     name="lspe",
@@ -39,8 +43,11 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Learn from graphs with learnable structural and positional encodings."""
+    if debug:
+        os.environ[DEBUG] = "1"
 
 
 for command in (train, predict, evaluate, reproduce, presets, encode, compare, plot, explore, doctor):
@@ -49,9 +56,29 @@ app.add_typer(data.app, name="data")
 
 
 def run() -> None:
-    """The entry point: what the user can put right is said in words, without a traceback."""
+    """The entry point: what the user can put right is said in words; what is our bug, in one line.
+
+    ``--debug`` (or the environment variable LSPE_DEBUG) shows the traceback of both.
+    """
     try:
         app()
-    except UserError as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(2)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        message, code = _in_words(error)
+        typer.secho(f"error: {message}", fg="red", err=True)
+        sys.exit(code)
+
+
+def _in_words(error: Exception) -> tuple[str, int]:
+    """What to say of an error, and the code to end with: 2 where the user can put it right."""
+    match error:
+        case UserError():
+            return str(error), 2
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or error}", 2
+        case MemoryError():
+            return "there is not enough memory for this", 2
+    first_line = (str(error).strip() or "no message").splitlines()[0]
+    advice = "" if os.environ.get(DEBUG) else "; lspe --debug shows where it happened"
+    return f"a bug in lspe: {type(error).__name__}: {first_line}. Please report it{advice}", 1

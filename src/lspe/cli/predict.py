@@ -46,7 +46,7 @@ def predict(
     from lspe.predict.tables import predict_table
 
     runs, table = (names, smiles) if smiles else (names[:-1], names[-1])
-    if not runs or (Path(names[-1], "config.yaml").is_file() and not smiles):
+    if not runs or (os.path.isfile(Path(names[-1], "config.yaml")) and not smiles):
         raise UserError(
             f"no molecules to predict: behind the run ({names[-1]}) name a table, - for the standard input, "
             "or give --smiles"

@@ -1,5 +1,6 @@
 """``lspe train``."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,12 +101,17 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
+    from lspe.config import validate
     from lspe.experiment.data import load_data
     from lspe.experiment.overriding import override, with_epochs, with_protocol, with_table
     from lspe.experiment.reading import read_experiment
     from lspe.experiment.table_source import TableSource
+    from lspe.experiment.value import Experiment
 
-    experiment = read_experiment(source or (DEFAULT if data is None else DEFAULT_FOR_TABLES))
+    if source is None:
+        experiment = read_experiment(DEFAULT if data is None else DEFAULT_FOR_TABLES)
+    else:
+        experiment = read_experiment(source)
     if data is not None:
         chosen = split or ("column" if split_column else "random")
         table = TableSource(
@@ -128,11 +134,13 @@ def train(
     if epochs is not None:
         experiment = with_epochs(experiment, epochs)
     if seed:
-        experiment = experiment.model_copy(update={"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()})
+        seeds = {"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()}
+        experiment = validate(Experiment, {**experiment.model_dump(), **seeds}, "--seed")
     if fold is not None:
         experiment = experiment.model_copy(update={"fold": fold})
     experiment = override(experiment, settings or [])
     folder = out or _default_folder(experiment, source)
+    _check_machine_and_folder(device, devices, folder, resume)
     graphs = load_data(experiment, root, processes=workers)
     _run(
         experiment,
@@ -146,6 +154,17 @@ def train(
         threads=threads,
         tensorboard=tensorboard,
     )
+
+
+def _check_machine_and_folder(device: str, devices: int, folder: Path, resume: bool) -> None:
+    """Say what cannot be before the data are read, which may take long."""
+    from lspe.devices import check_device
+    from lspe.training.distributed import is_first
+    from lspe.training.run import check_free
+
+    check_device(device, devices)
+    if is_first() and not resume:
+        check_free(folder)
 
 
 def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | None, **options: Any) -> None:
@@ -173,7 +192,7 @@ def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | Non
 
 def _default_folder(experiment: "Experiment", source: str | None) -> Path:
     """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
-    if source is not None and Path(source).is_dir():
+    if source is not None and os.path.isdir(source):
         return Path(source)
     name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
     seeds = experiment.seeds or (experiment.seed,)

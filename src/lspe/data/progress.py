@@ -14,8 +14,11 @@ def progress_bar(what: str, total: int | None, *, bytes_: bool = False) -> Itera
     from rich.progress import DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TransferSpeedColumn
 
     console = Console(file=sys.stderr)
+    if not console.is_terminal:  # rich before 14.3 ends a disabled bar with an empty line
+        yield lambda amount: None
+        return
     extra: list[ProgressColumn] = [DownloadColumn(), TransferSpeedColumn()] if bytes_ else [MofNCompleteColumn()]
     columns = (*Progress.get_default_columns(), *extra)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(what, total=total)
         yield lambda amount: progress.advance(task, amount)

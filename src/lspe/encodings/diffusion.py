@@ -54,5 +54,6 @@ def diffusion_kernel(
         identity = chunk.is_node.double().diag_embed()
         step = (1.0 - beta) * identity + beta * normalised_adjacency(chunk.adjacency)
         n = min(step.size(1), largest)
-        kernel[torch.from_numpy(chunk.graphs), :n, :n] = torch.linalg.matrix_power(step, steps)[:, :n, :n].to(dtype)
+        power = torch.linalg.matrix_power(step, steps)[:, :n, :n].to(dtype)
+        kernel[torch.from_numpy(chunk.graphs), :n, :n] = power.to(kernel.device)
     return kernel

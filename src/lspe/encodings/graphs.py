@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lspe.devices import home_of_float64
+
 _ALIGN = 4
 _CHUNK_ELEMENTS = 2**15  # what the fast caches hold
 _MAX_WEIGHT = 1e300  # the weights of a node can still be added up in float64
@@ -120,7 +122,7 @@ class DenseChunk:
         rows = np.arange(values.size(1))
         slot, row = (rows < self.sizes[:, None]).nonzero()
         nodes = torch.from_numpy(self.node_start[slot] + row).to(out.device)
-        out[nodes] = values[torch.from_numpy(slot), torch.from_numpy(row)].to(out.dtype)
+        out[nodes] = values[torch.from_numpy(slot), torch.from_numpy(row)].to(out.dtype).to(out.device)
 
 
 def normalised_adjacency(adjacency: Tensor) -> Tensor:
@@ -158,7 +160,7 @@ def check_graphs(
     edge_weight: Tensor | None = None,
     batch: Tensor | None = None,
 ) -> Graphs:
-    r"""Check one graph, or a batch of graphs in PyG's layout, and put it in order.
+    r"""Check one graph, or a batch of graphs in PyG's layout, and put it in order, where float64 is to be had.
 
     Shapes:
         - **edge_index:** :math:`[2, E]`
@@ -170,7 +172,9 @@ def check_graphs(
             f"edge_index must be an integer tensor of shape [2, number of edges], "
             f"got {edge_index.dtype} of shape {list(edge_index.shape)}"
         )
-    edge_index = edge_index.long()
+    home = home_of_float64(edge_index.device)
+    edge_index = edge_index.long().to(home)
+    batch = None if batch is None else batch.to(home)
     if batch is not None:
         _check_batch(batch, num_nodes)
         num_nodes = batch.numel()
@@ -235,7 +239,7 @@ def _checked_weight(edge_weight: Tensor, edge_index: Tensor) -> Tensor:
             f"edge_weight must have one entry for each of the {edge_index.size(1)} edges, "
             f"got shape {list(edge_weight.shape)}"
         )
-    weight = edge_weight.detach().double()
+    weight = edge_weight.detach().to(edge_index.device).double()
     wrong = (~((weight >= 0) & (weight <= _MAX_WEIGHT))).nonzero()
     if wrong.numel():
         edge = int(wrong[0])

@@ -68,13 +68,13 @@ def laplacian_encoding(
     for chunk in graphs.dense_chunks(_LARGEST_DENSE):
         chunk_values, chunk_vectors = _eigenpairs(chunk, k)
         chunk.write(_with_fixed_sign(chunk_vectors), vectors)
-        values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype)
+        values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype).to(device)
     for graph in graphs.larger_than(_LARGEST_DENSE):
         large_values, large_vectors = smallest_laplacian_eigenpairs(graphs.sparse_adjacency(graph), k + 1)
         columns = large_values.size - 1
         signed = _with_fixed_sign(torch.from_numpy(large_vectors[None, :, 1:]))
-        vectors[graphs.nodes_of(graph), :columns] = signed[0].to(vectors)
-        values[graph, :columns] = torch.from_numpy(large_values[1:]).to(values)
+        vectors[graphs.nodes_of(graph), :columns] = signed[0].to(dtype).to(device)
+        values[graph, :columns] = torch.from_numpy(large_values[1:]).to(dtype).to(device)
     return LaplacianEigen(vectors, values)
 
 

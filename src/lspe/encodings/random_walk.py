@@ -73,7 +73,7 @@ def random_walk_encoding(
             chunk.write(_return_probabilities(chunk.adjacency, k), encoding)
     for graph in graphs.larger_than(_LARGEST_DENSE):
         probabilities = _return_probabilities_in_blocks(graphs.sparse_adjacency(graph), k)
-        encoding[graphs.nodes_of(graph)] = torch.from_numpy(probabilities).to(encoding)
+        encoding[graphs.nodes_of(graph)] = torch.from_numpy(probabilities).to(dtype).to(encoding.device)
     return encoding
 
 

@@ -23,11 +23,14 @@ def load_preset(name: str) -> Preset:
     """The preset of that name (``zinc/gatedgcn-lspe``), or one's own from a YAML file of that path."""
     own = Path(name)
     if own.suffix in (".yaml", ".yml"):
-        return validate(Preset, {"name": own.stem, **read_yaml_file(own)}, name)
+        return _read(own, own.stem)
     known = list_presets()
     if name not in known:
         raise ConfigError(unknown_name("preset", name, known))
-    path = _FOLDER / f"{name}.yaml"
+    return _read(_FOLDER / f"{name}.yaml", name)
+
+
+def _read(path: Path, name: str) -> Preset:
     return validate(Preset, {"name": name, **read_yaml_file(path)}, path.name)
 
 
@@ -35,7 +38,10 @@ def build_network(preset: Preset | str) -> Network:
     """The network of a preset, with fresh weights."""
     if isinstance(preset, str):
         preset = load_preset(preset)
-    return build(preset.model, preset.features, preset.task.outputs)
+    try:
+        return build(preset.model, preset.features, preset.task.outputs)
+    except (ValueError, OverflowError, RuntimeError, MemoryError) as error:
+        raise ConfigError(f"{preset.name}: the network cannot be built: {error}") from error
 
 
 def count_parameters(preset: Preset | str) -> int:

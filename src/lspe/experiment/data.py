@@ -35,6 +35,11 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{experiment.name} is for a {experiment.task.kind} task with {experiment.task.outputs} outputs, but "
             f"{data.name} is a {data.task} task with {data.num_outputs}: set task.kind and task.outputs to these"
         )
+    if experiment.task.metric not in SCORES[data.task]:
+        raise ConfigError(
+            f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
+            f"choose among {', '.join(SCORES[data.task])}"
+        )
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))
@@ -49,7 +54,7 @@ def mean_log_degree(graphs: PackedGraphs) -> float:
         degree = np.bincount(batch.edge_index[1].numpy(), minlength=int(batch.num_nodes))
         total += float(np.log(degree + 1.0).sum())
         nodes += len(degree)
-    return total / nodes
+    return total / max(nodes, 1)
 
 
 def _features(experiment: Experiment, given: Features) -> Features:

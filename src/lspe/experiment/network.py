@@ -1,31 +1,34 @@
 """What a network is made of, as a value; :func:`build` makes it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import nn
 
-from lspe.config import Strict
+from lspe.config import Strict, unknown_name
 from lspe.encodings import OptionalEncodingKind
-from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
+from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import Final, Network
+from lspe.nn.network import Final, Network, check_combination
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
 from lspe.nn.readout import Head, Readout
 from lspe.nn.san import SAN
+from lspe.ops.fused.principal import AGGREGATORS
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
+MOST_LAYERS = 10_000
+"""Beyond any network; a slip of the keyboard is said at once."""
 
 
 class _NetworkConfig(Strict):
-    layers: Positive
-    hidden_dim: Annotated[int, Field(ge=4)]
+    layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+    hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
     lspe: bool = False
     encoding: OptionalEncodingKind = "none"
-    k: Annotated[int, Field(ge=0)] = 0
+    k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     final: Final = "structure"
     readout: Readout = "mean"
     dropout: Probability = 0.0
@@ -33,6 +36,17 @@ class _NetworkConfig(Strict):
     residual: bool = True
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        check_combination(self.encoding, self.k, self.lspe, self.final)
+        for what in ("heads", "towers"):
+            parts = getattr(self, what, None)
+            if parts and self.hidden_dim % parts:
+                raise ValueError(
+                    f"{parts} {what} cannot share hidden_dim={self.hidden_dim} evenly: choose a number that divides it"
+                )
+        return self
 
     @property
     def edge_width(self) -> int:
@@ -67,8 +81,17 @@ class PNAConfig(_NetworkConfig):
     size_norm: bool = True
     towers: Positive | None = None
     delta: Annotated[float, Field(gt=0)] | None = None
-    aggregators: tuple[str, ...] = ALL_AGGREGATORS
-    scalers: tuple[str, ...] = SCALERS
+    aggregators: Annotated[tuple[str, ...], Field(min_length=1)] = ALL_AGGREGATORS
+    scalers: Annotated[tuple[str, ...], Field(min_length=1)] = SCALERS
+
+    @field_validator("aggregators", "scalers")
+    @classmethod
+    def _names_exist(cls, names: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+        known = AGGREGATORS if field.field_name == "aggregators" else SCALERS
+        for name in names:
+            if name not in known:
+                raise ValueError(unknown_name("name", name, known))
+        return names
 
     @property
     def edge_width(self) -> int:

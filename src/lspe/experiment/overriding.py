@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-import yaml
-
-from lspe.config import ConfigError, unknown_name, validate
+from lspe.config import ConfigError, read_yaml, unknown_name, validate
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, ProtocolKind
 from lspe.experiment.table_source import TableSource
 from lspe.experiment.value import OWN, Experiment
@@ -26,13 +24,13 @@ def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
             group = group[part]
         if not isinstance(group, dict):
             raise ConfigError(f"--set {assignment}: {'.'.join(path)} is a value and has nothing below it")
-        group[key] = _value(text)
+        group[key] = _value(text, f"--set {assignment}")
     return validate(Experiment, values, "--set")
 
 
-def _value(text: str) -> Any:
+def _value(text: str, source: str) -> Any:
     """A YAML value; numbers such as 3e-4, which YAML 1.1 takes for text, are numbers."""
-    value = yaml.safe_load(text)
+    value = read_yaml(text, source)
     if isinstance(value, str):
         try:
             return float(value)

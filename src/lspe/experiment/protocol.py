@@ -9,6 +9,7 @@ from lspe.config import Strict
 
 PAPER_SEEDS = (41, 95, 12, 35)
 
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 ProtocolKind = Literal["paper", "fast"]
 ReportedWeights = Literal["last", "best"]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -78,4 +79,4 @@ class Training(Strict):
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
     positional_loss: PositionalLoss | None = None
-    seeds: tuple[int, ...] = PAPER_SEEDS
+    seeds: tuple[Seed, ...] = PAPER_SEEDS

@@ -1,8 +1,9 @@
 """Read an experiment from where it is written down: a preset, a YAML file, a run folder."""
 
+import os
 from pathlib import Path
 
-from lspe.config import read_yaml_file, validate
+from lspe.config import ConfigError, read_yaml_file, validate
 from lspe.experiment.catalogue import load_preset
 from lspe.experiment.value import CONFIG, Experiment
 
@@ -10,8 +11,10 @@ from lspe.experiment.value import CONFIG, Experiment
 def read_experiment(source: str) -> Experiment:
     """The experiment of a preset's name, of a YAML file, or of a run folder's config.yaml."""
     path = Path(source)
-    if path.is_dir() and (path / CONFIG).is_file():
+    if os.path.isfile(path / CONFIG):
         path = path / CONFIG
+    elif os.path.isdir(path):
+        raise ConfigError(f"{path} is a folder without {CONFIG}: name a run folder, a preset or a YAML file")
     if path.suffix not in (".yaml", ".yml"):
         return Experiment(**load_preset(source).model_dump())
     return validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))

@@ -7,6 +7,7 @@ from pydantic import Field
 from lspe.config import Strict
 from lspe.data import GraphData, read_table
 from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.experiment.protocol import Seed
 
 
 class TableSource(Strict):
@@ -22,7 +23,7 @@ class TableSource(Strict):
     weight: str | None = None
     split: SplitKind = "random"
     split_column: str | None = None
-    split_seed: int = 0
+    split_seed: Seed = 0
     folds: Annotated[int, Field(ge=3)] | None = None
     fragments: Fragments = "keep"
     on_invalid: OnInvalid = "error"

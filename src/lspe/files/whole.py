@@ -1,7 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,24 @@ def complete_or_nothing(path: Path) -> Iterator[Path]:
 
 def check_folder_of(path: Path) -> None:
     """Say so where a file ``path`` cannot be written because of the folder it would be in."""
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise UserError(f"{path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UserError(f"{path} is a folder; name a file in it")
+
+
+def check_picture(path: Path, endings: Sequence[str] = (".png", ".svg")) -> None:
+    """Say so where no picture can be written to ``path``."""
+    if path.suffix not in endings:
+        raise UserError(f"{path}: a picture is written to a file that ends in {' or '.join(endings)}")
+    if os.path.isdir(path):
+        raise UserError(f"{path} is a folder; name a file in it")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with all those above it, if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if os.path.isfile(folder) else error.strerror or error
+        raise UserError(f"{folder} cannot be used as a folder: {reason}") from None

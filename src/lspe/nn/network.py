@@ -76,10 +76,11 @@ class Network(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check_combination(encoding, k, lspe, final)
+        check_combination(encoding, k, lspe, final)
         self.embedder = embedder
         self.layers = nn.ModuleList(layers)
         self.head = head
+        self.dim = dim
         self.encoding = encoding
         self.k = k
         self.lspe = lspe
@@ -146,12 +147,16 @@ class Network(nn.Module):
         return p
 
 
-def _check_combination(encoding: str, k: int, lspe: bool, final: str) -> None:
+def check_combination(encoding: str, k: int, lspe: bool, final: str) -> None:
+    """Say so where no network has positions of this kind."""
     if encoding == "none" and (lspe or final != "structure"):
         raise ValueError(f"lspe={lspe}, final={final!r} need an encoding to start from: choose 'rwpe' or 'lappe'")
     if encoding != "none" and k < 1:
         raise ValueError(f"encoding {encoding!r} needs a width k ≥ 1, not {k}")
     if final == "structure+position" and not lspe:
-        raise ValueError("final='structure+position' needs lspe=True: without it no positions are learned")
+        raise ValueError(
+            "final='structure+position' needs lspe=True, for without it no positions are learned: "
+            "choose lspe=True or final='structure'"
+        )
     if final == "structure+encoding" and lspe:
         raise ValueError("final='structure+encoding' is for networks without lspe; with it use 'structure+position'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data import GraphData
+from lspe.files import make_folder
 
 _COLOURS = ("#56B4E9", "#D55E00", "#0072B2", "#009E73", "#F0E442", "#E69F00", "#CC79A7", "#000000")
 """Okabe's and Ito's colours; the most frequent type of node gets the first, which is a light one."""
@@ -38,6 +40,7 @@ def draw_samples(data: GraphData, path: str | os.PathLike[str], *, count: int = 
     if colour:
         handles = [Line2D([], [], marker="o", linestyle="", color=one, label=name) for name, one in colour.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(12, len(handles)), frameon=False)
+    make_folder(Path(path).parent)
     figure.savefig(path, dpi=130)
 
 

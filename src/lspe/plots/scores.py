@@ -53,6 +53,8 @@ def read_k_study(path: str | os.PathLike[str]) -> dict[str, list[KScore]]:
                 study.setdefault(row["preset"], []).append(_k_score(row, f"{path}, row {table.line_num}"))
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; lspe reproduce k-study writes such a table") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is not a table of a study of k: {error}") from None
     if not study:
         raise UserError(f"{path} has no rows")
     return {preset: sorted(scores, key=lambda score: score.k) for preset, scores in study.items()}

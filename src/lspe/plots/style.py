@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from lspe.files import make_folder
+
 Format = Literal["png", "svg", "both"]
 
 # Okabe and Ito's palette, the light yellow last
@@ -63,7 +65,7 @@ def style() -> Iterator[None]:
 
 def save(figure: Any, stem: Path, form: Format = "both") -> list[Path]:
     """Write a figure as ``stem.png``, ``stem.svg`` or both; the same figure gives the same bytes."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(stem.parent)
     paths = []
     for suffix in ("png", "svg") if form == "both" else (form,):
         path = stem.with_name(f"{stem.name}.{suffix}")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.words import Fragments
+from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
@@ -106,7 +106,7 @@ class Predictor:
         for other in self.members[1:]:
             self._check_same(first, other)
         for member in self.members:
-            member.network.to(_device(device)).eval()
+            member.network.to(choose_device(device)).eval()
 
     def predict(
         self,
@@ -251,16 +251,6 @@ class Predictor:
                     f"these runs are no ensemble: {what} of {first.name} and of {other.name} "
                     f"differ ({one} and {another})"
                 )
-
-
-def _device(name: str) -> str:
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return "cuda" if there["cuda"] else "cpu"
-    if not there.get(name.partition(":")[0]):
-        found = ", ".join(kind for kind, is_there in there.items() if is_there)
-        raise UserError(f"there is no device {name!r} here; there is: {found}")
-    return name
 
 
 def _stacked(parts: list[Floats], width: int) -> Floats:

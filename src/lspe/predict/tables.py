@@ -15,6 +15,7 @@ import numpy as np
 
 from lspe.data import TableChunk
 from lspe.data.progress import progress_bar
+from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
 from lspe.predict.naming import SD, output_names
@@ -57,6 +58,8 @@ def predict_table(
 ) -> TableSummary:
     """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`."""
     check_output(output)
+    if embeddings is not None and os.path.realpath(embeddings) == os.path.realpath(output):
+        raise UserError(f"{output}: predictions and vectors cannot go to one file; name another one for the vectors")
     started = time.perf_counter()
     chunks, name = _source(table, smiles_column)
     first = next(chunks)

@@ -19,6 +19,9 @@ class MovingAverage:
     after step t. The second term keeps the average within about the last tenth of the steps so far, so that a short
     training on a small table is not averaged with its own beginning. BatchNorm's running mean and variance are
     averaged like the weights they belong to; counters are copied.
+
+    Not torch's ``AveragedModel``, which gathers and groups all tensors anew at each step: with the same result it takes
+    some ten times as long for ZINC's GatedGCN-LSPE.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:

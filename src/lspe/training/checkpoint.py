@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,20 @@ def load(path: Path) -> dict[str, Any]:
     return state
 
 
+@contextmanager
+def in_use(path: Path) -> Iterator[None]:
+    """Say of a checkpoint that cannot be put to use that it is damaged or another run's."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{path} does not fit the network and training of {path.parent}: it is damaged or another run's "
+            f"({_first_line(error)}). {_advice(path)}"
+        ) from error
+
+
 def _advice(path: Path) -> str:
     other = path.with_name("best.ckpt" if path.name == "last.ckpt" else "last.ckpt")
     if other.is_file():
@@ -67,4 +83,8 @@ def _advice(path: Path) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    text = str(error).strip()
+    if not text or isinstance(error, KeyError):  # of which the text is only the key
+        return f"{type(error).__name__} {text}".strip()
+    lines = text.splitlines()
+    return lines[1].strip() if lines[0].endswith(":") and len(lines) > 1 else lines[0]

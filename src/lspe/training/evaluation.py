@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training
 from lspe.nn import Network, Output, positional_loss
 from lspe.training.distributed import add_up, rank, world_size
@@ -82,14 +83,14 @@ def evaluate(
     was_training = network.training
     network.eval()
     scores = objective.scores().to(device)
-    sums = torch.zeros(4, dtype=torch.float64, device=device)
+    sums = torch.zeros(4, dtype=torch.float64, device=home_of_float64(device))
     for batch in BatchLoader(graphs, batch_size, rank=rank(), world_size=world_size()):
         batch = batch.to(device)
         if batch.num_graphs == 0:
             scores.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)
             continue
         result = network.run(batch)
-        sums += loss_sums(result, batch, objective, positional)
+        sums += loss_sums(result, batch, objective, positional).to(sums.device)
         scores.update(result.output, batch.y)
     network.train(was_training)
     total = add_up(sums)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lspe.data import GraphData
+from lspe.devices import check_device
 from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import CONFIG, Experiment
@@ -20,12 +21,14 @@ from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
+from lspe.training.lock import hold
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.objective import Objective, TargetScaling
 from lspe.training.progress import Progress
-from lspe.training.run import Interface, Run, RunError, go_on_with
+from lspe.training.run import INTERFACE, REPEATS, Interface, Run, RunError, check_free, go_on_with
 from lspe.training.stopping import reason_to_stop
 from lspe.training.summary import make_summary
+from lspe.training.transfer import transfer
 from lspe.training.words import Device
 
 if TYPE_CHECKING:
@@ -59,9 +62,10 @@ def fit(
     Args:
         experiment: what to train and how; its fold is chosen from ``data`` if it names one.
         data: graphs, targets and splits, with the encoding that the network takes.
-        folder: the run folder. It must be new unless ``resume`` is set.
+        folder: the run folder. It must not hold a run unless ``resume`` is set; one whose training ended before its
+            first checkpoint may be used again. No other training is let into it meanwhile.
         resume: go on from the last checkpoint of ``folder``; a finished run is left as it is.
-        start: weights to begin with, where their names and shapes fit; see :func:`transfer`.
+        start: a network whose weights to begin with; see :func:`lspe.training.transfer.transfer` for what may differ.
         device: ``auto`` takes a GPU where there is one.
         devices: processes on this machine that share each batch.
         nodes: machines that do.
@@ -71,69 +75,63 @@ def fit(
         checkpoint_every: seconds between checkpoints; at an interruption and at the end there is always one.
 
     """
+    check_device(device, devices)
     progress = progress if progress is not None and is_first() else Progress()
     threads = threads or default_threads(devices)
     torch.set_num_threads(threads)
     if experiment.fold is not None:
         data = data.fold(experiment.fold)
     experiment = fit_to_data(experiment, data)
-    state = _open_folder(experiment, folder, resume)
-    stopped = "" if state is None else _was_stopped(experiment, state)
-    if stopped and (folder / "summary.json").is_file():
-        return Run.open(folder)
+    with hold(folder):
+        state = _open_folder(experiment, folder, resume)
+        stopped = "" if state is None else _was_stopped(experiment, state, folder)
+        if stopped and (folder / "summary.json").is_file():
+            return Run.open(folder)
 
-    objective = Objective(experiment.task, scaling_for(experiment, data))
-    module = _module(experiment, data, objective)
-    keeper = Bookkeeper(
-        folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
-    )
-    notes: list[str] = []
-    if start is not None:
-        fresh = transfer(start, module.network)
-        notes = [f"not taken from the other run, where they have another shape: {', '.join(fresh)}"] if fresh else []
-    if state is not None:
-        module.restore(state)
-        keeper.restore(state)
-        keeper.stopped = stopped
-        notes = _differences(state, threads, devices * nodes)
-    if is_first():
-        write_text(
-            folder / CONFIG, f"# lspe train {CONFIG} repeats this run\n{experiment.to_yaml()}", then=go_on_with(folder)
+        objective = Objective(experiment.task, scaling_for(experiment, data))
+        module = _module(experiment, data, objective)
+        keeper = Bookkeeper(
+            folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
         )
-        fragments = "keep" if experiment.table is None else experiment.table.fragments
-        write_json(
-            folder / "interface.json",
-            Interface.of(data, objective.scaling, fragments).to_dict(),
-            then=go_on_with(folder),
-        )
-    if not stopped:
-        (folder / "summary.json").unlink(missing_ok=True)
-        _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
-    wait_for_all()
-    summary = make_summary(Run(folder), module, data, keeper)
-    if is_first():
-        write_json(folder / "summary.json", summary, then=go_on_with(folder))
-    return Run(folder)
+        notes = [] if start is None else _begin_with(start, module.network)
+        if state is not None:
+            with checkpoint.in_use(folder / LAST):
+                module.restore(state)
+                keeper.restore(state)
+                notes = _differences(state, threads, devices * nodes)
+            keeper.stopped = stopped
+        then = go_on_with(folder)
+        if is_first():
+            write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml()}", then=then)
+            fragments = "keep" if experiment.table is None else experiment.table.fragments
+            write_json(folder / INTERFACE, Interface.of(data, objective.scaling, fragments).to_dict(), then=then)
+        if not stopped:
+            (folder / "summary.json").unlink(missing_ok=True)
+            _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
+        wait_for_all()
+        summary = make_summary(Run(folder), module, data, keeper)
+        if is_first():
+            write_json(folder / "summary.json", summary, then=then)
+        return Run(folder)
 
 
 def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str, Any] | None:
-    """Make the run folder, or read the last checkpoint of the one that is there."""
-    if is_first():
-        folder.mkdir(parents=True, exist_ok=True)
-        if not resume and (folder / CONFIG).exists():
-            raise RunError(
-                f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
-            )
-    if not resume or not (folder / CONFIG).is_file():
+    """The last checkpoint of a run that goes on; a new run is refused where it would write over another."""
+    if not resume:
+        if is_first():
+            check_free(folder)
+        return None
+    if not (folder / CONFIG).is_file():
         return None
     _check_same(Run(folder).config, experiment, folder)
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
 
 
-def _was_stopped(experiment: Experiment, state: dict[str, Any]) -> str:
+def _was_stopped(experiment: Experiment, state: dict[str, Any], folder: Path) -> str:
     """Why a run had ended at the state of a checkpoint; '' if it goes on."""
-    lr = state["optimizer"]["param_groups"][0]["lr"]
-    return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
+    with checkpoint.in_use(folder / LAST):
+        lr = state["optimizer"]["param_groups"][0]["lr"]
+        return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
 
 
 def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
@@ -176,14 +174,10 @@ def _module(experiment: Experiment, data: GraphData, objective: Objective) -> Tr
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
 
 
-def transfer(source: Network, target: Network) -> list[str]:
-    """Give ``target`` the weights of ``source`` that have the same name and shape; the names of those left fresh."""
-    old, new = source.state_dict(), target.state_dict()
-    fitting = {name: old[name] for name in new if name in old and old[name].shape == new[name].shape}
-    if not any(name in fitting for name, _ in target.layers.named_parameters(prefix="layers")):
-        raise TrainingError("no weight of the other run's layers fits: its network has another kind or width of layers")
-    target.load_state_dict(fitting, strict=False)
-    return [name for name in new if name not in fitting]
+def _begin_with(start: Network, network: Network) -> list[str]:
+    """Take the weights of another network; what to say about it."""
+    fresh = transfer(start, network)
+    return [f"not taken from the other run, where they have another shape: {', '.join(fresh)}"] if fresh else []
 
 
 def _train(

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.devices import home_of_float64
 from lspe.errors import UserError
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
 from lspe.experiment.task import SCORES
@@ -134,7 +135,7 @@ class TrainingModule(LightningModule):
         self.network.train()
         cheap = len(self.loader.graphs) * self.objective.task.outputs <= CHEAP_TO_SCORE
         self.so_far = _SoFar(
-            torch.zeros(4, dtype=torch.float64, device=self.device),
+            torch.zeros(4, dtype=torch.float64, device=home_of_float64(self.device)),
             self.objective.scores().to(self.device) if cheap else None,
             time.perf_counter(),
         )
@@ -154,7 +155,7 @@ class TrainingModule(LightningModule):
         self.optimizer.step()
         if self.average is not None:
             self.average.update()
-        self.so_far.sums += whole
+        self.so_far.sums += whole.to(self.so_far.sums.device)
 
     def _forward(self, batch: Batch) -> Tensor:
         """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
@@ -222,11 +223,17 @@ class TrainingModule(LightningModule):
         self._resume = state
 
     def _restore_optimization(self, state: dict[str, Any]) -> None:
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-        if self.plateau is not None:
-            self.plateau.load_state_dict(state["plateau"])
+        try:
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.average is not None:
+                self.average.load_state_dict(state["average"])
+            if self.plateau is not None:
+                self.plateau.load_state_dict(state["plateau"])
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise TrainingError(
+                f"the checkpoint's optimizer or averaged weights are damaged or another run's ({error}): "
+                "put back a copy of last.ckpt, or delete it to start again"
+            ) from error
 
     def _set_lr(self, lr: float) -> None:
         for group in self.optimizer.param_groups:

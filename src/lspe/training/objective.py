@@ -18,6 +18,7 @@ from torchmetrics.functional.classification import (
 )
 from torchmetrics.utilities import dim_zero_cat
 
+from lspe.devices import home_of_float64
 from lspe.experiment.task import Task
 
 
@@ -152,6 +153,8 @@ class Scores(Metric):
 
     def compute(self) -> dict[str, float]:
         output, target = dim_zero_cat(self.output), dim_zero_cat(self.target)
+        home = home_of_float64(output.device)
+        output, target = output.to(home), target.to(home)
         task = self.objective.task
         if task.kind == "multiclass":
             counts = multiclass_stat_scores(output, target.view(-1), task.outputs, average="micro", validate_args=False)

@@ -26,7 +26,7 @@ from typing import Any
 
 from lspe.data import GraphData, PackedGraphs
 from lspe.errors import UserError
-from lspe.experiment import build_network
+from lspe.experiment import Task, build_network
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.features import Features, read_features
@@ -38,6 +38,19 @@ from lspe.training.objective import Objective, TargetScaling
 from lspe.training.words import Which
 
 FORMAT = 1
+INTERFACE = "interface.json"
+_PUT_BACK = "Put back a copy of the file, or train again"
+_IN_A_SUMMARY = {
+    "metric": str,
+    "task": str,
+    "report": str,
+    "reported": dict,
+    "last": dict,
+    "best": dict,
+    "constant": dict,
+}
+REPEATS = f"# lspe train {CONFIG} repeats"
+"""How the config.yaml begins that a training writes."""
 
 
 class RunError(UserError):
@@ -77,6 +90,16 @@ class Interface:
             "versions": versions(),
         }
 
+    def fits(self, task: Task) -> bool:
+        """Whether names and scaling are those of such a task."""
+        names = self.class_names if task.kind == "multiclass" else self.task_names
+        scaled = task.outputs if self.scaling is None else len(self.scaling.mean)
+        return (
+            len(names) == scaled == task.outputs
+            and bool(self.class_names) == (task.kind == "multiclass")
+            and (self.scaling is None or task.kind == "regression")
+        )
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Interface:
         """The inverse of :meth:`to_dict`; versions are for people to read."""
@@ -104,9 +127,9 @@ class Run:
     def open(cls, path: str | os.PathLike[str]) -> Run:
         """The run in folder ``path``."""
         run = cls(Path(path))
-        if not run.path.is_dir():
+        if not os.path.isdir(run.path):
             raise RunError(f"{path}: there is no such run folder")
-        if not (run.path / CONFIG).is_file():
+        if not os.path.isfile(run.path / CONFIG):
             parts = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
             hint = f"; it holds runs: {', '.join(map(str, parts))}" if parts else ""
             raise RunError(f"{path} is not a run folder: it has no {CONFIG}{hint}")
@@ -120,13 +143,20 @@ class Run:
     @cached_property
     def interface(self) -> Interface:
         """What goes in and comes out."""
-        values = self._json("interface.json")
+        values = self._json(INTERFACE)
         if values.get("format") != FORMAT:
             raise RunError(
                 f"{self.path}: the run has format {values.get('format')}; this lspe reads format {FORMAT}: "
                 "use the version that wrote it"
             )
-        return Interface.from_dict(values)
+        path = self.path / INTERFACE
+        try:
+            interface = Interface.from_dict(values)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"{path} is damaged: {type(error).__name__} {error}. {_PUT_BACK}") from None
+        if not interface.fits(self.config.task):
+            raise RunError(f"{path} does not belong to the {CONFIG} beside it, which has another task. {_PUT_BACK}")
+        return interface
 
     @property
     def objective(self) -> Objective:
@@ -143,31 +173,47 @@ class Run:
         """The scores and what they were got with."""
         if not self.is_finished:
             raise RunError(f"{self.path}: training has not finished; go on with: lspe train {self.path} --resume")
-        return self._json("summary.json")
+        values = self._json("summary.json")
+        if not all(isinstance(values.get(key), kind) for key, kind in _IN_A_SUMMARY.items()):
+            raise RunError(
+                f"{self.path / 'summary.json'} is damaged. Delete it; lspe train {self.path} --resume makes it again"
+            )
+        return values
 
     @property
     def history(self) -> list[dict[str, float | None]]:
         """metrics.csv: one row an epoch; a score that is not defined is ``None``."""
+        path = self.path / "metrics.csv"
         try:
-            text = (self.path / "metrics.csv").read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
+            rows = [
+                {name: float(value) if value else None for name, value in row.items()}
+                for row in csv.DictReader(io.StringIO(text))
+            ]
         except FileNotFoundError:
             return []
-        return [
-            {name: float(value) if value else None for name, value in row.items()}
-            for row in csv.DictReader(io.StringIO(text))
-        ]
+        except (OSError, ValueError, TypeError, csv.Error) as error:
+            raise RunError(f"{path} is damaged: {error}. {_PUT_BACK}") from None
+        metric = self.config.task.metric
+        if rows and not rows[0].keys() >= {"epoch", "lr", "train_loss", "val_loss", f"train_{metric}", f"val_{metric}"}:
+            raise RunError(f"{path} is damaged or another run's: it has no column train_{metric}. {_PUT_BACK}")
+        return rows
 
     def checkpoint(self, which: Which = "reported") -> dict[str, Any]:
         """Everything in ``last.ckpt`` or ``best.ckpt``; ``reported`` is the one the protocol names."""
+        return checkpoint.load(self._checkpoint_path(which))
+
+    def _checkpoint_path(self, which: Which) -> Path:
         name = self.config.training.protocol.report if which == "reported" else which
-        return checkpoint.load(self.path / f"{name}.ckpt")
+        return self.path / f"{name}.ckpt"
 
     def network(self, which: Which = "reported") -> Network:
         """The trained network, in evaluation mode, with the weights that count (averaged ones where there are)."""
         state = self.checkpoint(which)
         network = build_network(self.config)
-        weights = state["network"] if state["average"] is None else state["average"]["network"]
-        network.load_state_dict(weights)
+        with checkpoint.in_use(self._checkpoint_path(which)):
+            weights = state["network"] if state["average"] is None else state["average"]["network"]
+            network.load_state_dict(weights)
         return network.eval()
 
     def evaluate(self, graphs: PackedGraphs, which: Which = "reported") -> Evaluation:
@@ -187,11 +233,28 @@ class Run:
             values = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise RunError(f"{path} is missing: the run folder is not complete") from None
-        except ValueError as error:
-            raise RunError(f"{path} is damaged: {error}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunError(f"{path} is damaged: {error}. {_PUT_BACK}") from None
         if not isinstance(values, dict):
-            raise RunError(f"{path} is damaged: expected an object")
+            raise RunError(f"{path} is damaged: expected an object. {_PUT_BACK}")
         return values
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a new run in a folder that holds one, or a config.yaml of somebody's own.
+
+    A training that ended before its first checkpoint has left nothing that could not be made again.
+    """
+    config = folder / CONFIG
+    if not os.path.exists(config):
+        return
+    if any(folder.glob("*.ckpt")) or any(folder.glob("*/*.ckpt")) or (folder / "summary.json").exists():
+        raise RunError(
+            f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
+        )
+    with config.open("rb") as file:
+        if not file.readline().startswith(REPEATS.encode()):
+            raise RunError(f"{folder} has a {CONFIG} that no training wrote; choose another --out to leave it as it is")
 
 
 def go_on_with(folder: Path) -> str:

@@ -16,7 +16,8 @@ from lspe.files import write_json, write_text
 from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit
-from lspe.training.run import Run, RunError, go_on_with
+from lspe.training.lock import hold
+from lspe.training.run import REPEATS, Run, RunError, check_free, go_on_with
 from lspe.training.summary import SPLITS
 from lspe.training.words import Which
 
@@ -47,20 +48,18 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
     parts = parts_of(experiment, data)
     if list(parts) == [""]:
         return fit(parts[""], data, folder, resume=resume, **options)
-    if is_first():
-        if (folder / CONFIG).exists() and not resume:
-            raise RunError(
-                f"{folder} already holds runs. Go on with them: lspe train {folder} --resume; or choose another --out"
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        text = f"# lspe train {CONFIG} repeats these {len(parts)} runs\n{experiment.to_yaml()}"
-        write_text(folder / CONFIG, text, then=go_on_with(folder))
-    try:
-        runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
-    except Interrupted:
-        raise Interrupted(folder) from None
-    if is_first():
-        write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
+    with hold(folder):
+        if is_first():
+            if not resume:
+                check_free(folder)
+            text = f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml()}"
+            write_text(folder / CONFIG, text, then=go_on_with(folder))
+        try:
+            runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+        except Interrupted:
+            raise Interrupted(folder) from None
+        if is_first():
+            write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
     return Run(folder)
 
 
@@ -101,6 +100,16 @@ def _spread(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
+def _check_same_task(run: Run, data: GraphData) -> None:
+    """A table may have been changed since a run was trained on it."""
+    task = run.config.task
+    if (data.task, data.num_outputs) != (task.kind, task.outputs):
+        raise RunError(
+            f"{run.path} was trained on a {task.kind} task with {task.outputs} outputs, but {data.name} is now a "
+            f"{data.task} task with {data.num_outputs}: put back the data it was trained on"
+        )
+
+
 def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, root: Root = None) -> dict[str, Any]:
     """Loss and scores of every single run of a folder on ``split``, by name; of several also mean and deviation."""
     results: dict[str, Any] = {}
@@ -108,6 +117,7 @@ def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, ro
         data = load_data(run.config, root)
         if run.config.fold is not None:
             data = data.fold(run.config.fold)
+        _check_same_task(run, data)
         results[run.path.name] = run.evaluate(data.split(split), which).to_dict()
     if len(results) > 1:
         results["all"] = _spread(list(results.values()))

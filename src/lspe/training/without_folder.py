@@ -8,6 +8,7 @@ import torch
 from lightning.pytorch import Callback
 
 from lspe.data import GraphData
+from lspe.devices import check_device
 from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import Experiment
@@ -39,6 +40,7 @@ def fit_in_memory(
             "without validation a network can only be trained with the fast protocol and its last weights, "
             f"not with {protocol.kind!r} and {protocol.report!r}"
         )
+    check_device(device)
     experiment = fit_to_data(experiment, data)
     objective = Objective(experiment.task, scaling_for(experiment, data))
     nothing = data.graphs.select([])

@@ -109,6 +109,55 @@ def test_graphs_that_cannot_be_used_say_why(graphs: list[Data], message: str) ->
         pack(graphs)
 
 
+def shaped(*graphs: tuple[int, tuple[int, ...]]) -> list[Data]:
+    """Rings of so many nodes with a ``y`` of such a shape."""
+    return [ring(n, y=torch.rand(shape)) for n, shape in graphs] * 4
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        (shaped((5, (5,)), (5, (5,))), r"y of graph 0 has shape \[5\], and all graphs have 5 nodes.*reshape\(1, -1\)"),
+        (
+            shaped((3, (3,)), (4, (4,))),
+            r"graph 1 has shape \[4\] and the graph has 4 nodes: it is a label per node",
+        ),
+        (shaped((1, (1,)), (4, (4,))), "label per node"),
+        (shaped((3, (3, 2)), (3, (3, 2))), r"y of graph 0 has shape \[3, 2\] and the graph has 3 nodes"),
+        (shaped((1, (1, 2)), (3, (3, 2))), r"y of graph 1 has shape \[3, 2\] and the graph has 3 nodes"),
+        (shaped((3, (3, 1)), (4, (4, 1))), "label per node"),
+        (shaped((5, (10,)), (5, (10,))), r"\[10\], and all graphs have 10 edges.*a label per edge"),
+        (shaped((3, (6,)), (4, (8,))), "label per edge"),
+        (shaped((5, (1, 2)), (5, (1, 3))), r"y of graph 1 has shape \[1, 3\], that of graph 0 \[1, 2\].*the same T"),
+        (
+            shaped((5, (2, 1)), (5, (2, 1))),
+            r"graph 0 has shape \[2, 1\]: the targets of a graph have shape \[1, T\]",
+        ),
+    ],
+)
+def test_labels_of_nodes_are_no_targets_of_graphs(graphs: list[Data], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        from_pyg(graphs)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "outputs"),
+    [
+        (shaped((3, (1, 3)), (3, (1, 3))), 3),  # as many targets as nodes by chance
+        (shaped((3, (3,)), (4, (3,))), 3),
+        (shaped((1, (1,)), (4, (1,))), 1),
+        (shaped((1, (1,)), (1, (1,))), 1),
+        (shaped((1, (3,)), (1, (3,))), 3),
+        (shaped((1, (1, 2)), (4, (1, 2))), 2),
+        (shaped((3, (1, 2)), (4, (2,))), 2),
+    ],
+)
+def test_targets_of_graphs_are_told_by_their_shape(graphs: list[Data], outputs: int) -> None:
+    data = from_pyg(graphs)
+    assert (data.task, data.num_outputs) == ("regression", outputs)
+    assert torch.equal(data.graphs.batch([0, 1]).y, torch.cat([graph.y.reshape(1, -1) for graph in graphs[:2]]))
+
+
 def test_targets_that_cannot_be_learned_say_why() -> None:
     with pytest.raises(DataError, match="have no y"):
         from_pyg([ring(3)] * 4)

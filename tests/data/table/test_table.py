@@ -307,6 +307,12 @@ def test_splits_of_a_table(tmp_path: Path) -> None:
         read_table(path, targets="y").to_graphs(split="column")
     with pytest.raises(DataError, match=r"t.csv: 12 rows cannot be divided into 13 folds"):
         table.to_graphs(folds=13)
+    without_rings = set(range(12)) - {1, 5, 10}
+    tested = [set(fold["test"].tolist()) for fold in table.to_graphs(split="scaffold", folds=3).folds]
+    assert all(tested)
+    assert sum(bool(fold & without_rings) for fold in tested) == 1
+    with pytest.raises(DataError, match=r"t.csv: a column divides into parts, not into folds"):
+        table.to_graphs(split="column", folds=3)
 
 
 def test_notes_on_targets_that_teach_little(tmp_path: Path) -> None:

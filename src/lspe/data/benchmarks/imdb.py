@@ -23,7 +23,19 @@ from lspe.data.splits import Splits, hold_out, k_folds
 from lspe.features import ContinuousFeatures
 from lspe.locations import Root
 
-_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
+_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+_SOURCES = {  # with the digests GraphDatasets.jl gives, src/TUDatasets.jl
+    "IMDB-BINARY": Source(
+        "IMDB-BINARY.zip",
+        f"{_URL}/IMDB-BINARY.zip",
+        "b291ec8b26d85c70faa2ba0a2433e1f407ed2ef5d0fc072d36b9a95e49a1bb27",
+    ),
+    "IMDB-MULTI": Source(
+        "IMDB-MULTI.zip",
+        f"{_URL}/IMDB-MULTI.zip",
+        "a4a302149ebf4c76fa1f0fb108baff89fcbf9d35de306b18f27a8419b9a1a690",
+    ),
+}
 _GRAPHS = {"IMDB-BINARY": 1000, "IMDB-MULTI": 1500}
 _VALIDATION_SEED = 0
 
@@ -39,7 +51,7 @@ def load_multi(root: Root = None) -> GraphData:
 
 
 def _load(collection: str, root: Root) -> GraphData:
-    archive = obtain(Source(f"{collection}.zip", _URL.format(collection)), root)
+    archive = obtain(_SOURCES[collection], root)
     path = packed_path(collection.lower(), archive)
     return GraphData.open_or_build(path, lambda path: build(path, archive, collection, _GRAPHS[collection]))
 

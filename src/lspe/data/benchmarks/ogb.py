@@ -24,7 +24,11 @@ from lspe.data.splits import Splits, by_code, check_partition
 from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, OGBFeatures
 from lspe.locations import Root
 
-_URL = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/{}.zip"
+_URL = "https://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
+_TOX21 = Source("tox21.zip", f"{_URL}/tox21.zip", None)  # nobody has published a digest of it
+_PCBA = Source(  # the digest is TensorFlow Datasets', ogbg_molpcba/checksums.tsv
+    "pcba.zip", f"{_URL}/pcba.zip", "0bb12da2f3ec8b0bb80564114a6174fad2df6a3a0d3c19470b3a27813a7d4e53"
+)
 _ARRAYS = "tox21_graphs.npz"
 _TOX21_TASKS = (
     "NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma",
@@ -39,16 +43,16 @@ def load_moltox21(root: Root = None) -> GraphData:
     if (arrays := find(_ARRAYS, root)) is not None:
         path = packed_path("moltox21", arrays)
         return GraphData.open_or_build(path, lambda path: from_arrays(path, arrays))
-    return _load_official("moltox21", "tox21", _TOX21_TASKS, 7831, root)
+    return _load_official("moltox21", _TOX21, _TOX21_TASKS, 7831, root)
 
 
 def load_molpcba(root: Root = None) -> GraphData:
     """437,929 molecules, 128 assays."""
-    return _load_official("molpcba", "pcba", _PCBA_TASKS, 437_929, root)
+    return _load_official("molpcba", _PCBA, _PCBA_TASKS, 437_929, root)
 
 
-def _load_official(name: str, archive: str, tasks: tuple[str, ...], expected: int, root: Root) -> GraphData:
-    file = obtain(Source(f"{archive}.zip", _URL.format(archive)), root)
+def _load_official(name: str, archive: Source, tasks: tuple[str, ...], expected: int, root: Root) -> GraphData:
+    file = obtain(archive, root)
     path = packed_path(name, file)
     return GraphData.open_or_build(path, lambda path: from_archive(path, file, name, tasks, expected))
 

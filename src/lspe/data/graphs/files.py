@@ -44,12 +44,18 @@ def read_graph_file(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path} does not exist") from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder, not a graph") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise DataError(f"{path} is not a {name.suffix.lower()} graph: lists in lists without end") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except (nx.NetworkXError, UnicodeDecodeError, ValueError, SyntaxError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not a {name.suffix.lower()} graph: {error}") from None
     if not len(graph):
         raise DataError(f"{path} has no nodes")
+    for *ends, weight in graph.edges(data="weight", default=1.0):
+        _weight(weight, f"{path}, edge {ends[0]!r} to {ends[1]!r}")
     return graph
 
 

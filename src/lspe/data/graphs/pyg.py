@@ -45,13 +45,15 @@ def from_pyg(
     Node and edge features say themselves what they are: floating point numbers are ``continuous``; whole
     numbers [N] and [E] are types (``categorical``; edge types begin at 1, 0 is kept for edges a network
     adds); [N, 9] and [E, 3] whole numbers are OGB's. Floating point ``y`` is regression (binary where it is
-    0, 1 or NaN only), a whole number is a class.
+    0, 1 or NaN only), a whole number is a class. The ``y`` of a graph is a number or has shape [1, T], or [T]
+    where that cannot be mistaken for labels of its nodes or edges.
     """
     if isinstance(graphs, (str, os.PathLike)):
         graphs = read_folder(graphs)
-    packed, features = pack(graphs)
-    if "y" not in packed.graph:
+    if "y" not in _attributes_of(graphs):
         raise DataError("the graphs have no y, so there is nothing to learn; give each Data a y")
+    _check_targets_are_of_graphs(graphs)
+    packed, features = pack(graphs)
     packed, task, outputs = _with_targets(packed, task)
     labels = packed.y if task == "multiclass" and np.bincount(packed.y).min() > 1 else None
     return GraphData(
@@ -69,19 +71,12 @@ def from_pyg(
 
 def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
     """The graphs as a packed set in memory, in the form networks expect, and what their features are."""
-    if not len(graphs):
-        raise DataError("there are no graphs")
-    for number, graph in enumerate(graphs):
-        if not isinstance(graph, Data):
-            raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
-    attributes = [key for key in graphs[0].to_dict() if key not in ("edge_index", "num_nodes")]
+    attributes = _attributes_of(graphs)
     level = {
         key: "node" if graphs[0].is_node_attr(key) else "edge" if graphs[0].is_edge_attr(key) else "graph"
         for key in attributes
     }
     level |= {key: known for key, known in (("x", "node"), ("edge_attr", "edge"), ("y", "graph")) if key in level}
-    for number, graph in enumerate(graphs):
-        _check(graph, number, attributes)
     columns: dict[str, dict[str, Array]] = {"node": {}, "edge": {}, "graph": {}}
     for key in attributes:
         parts = [graph[key] for graph in graphs]
@@ -104,6 +99,19 @@ def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
     return packed, features
 
 
+def _attributes_of(graphs: Sequence[Data]) -> list[str]:
+    """The names of what stands on nodes, edges and graphs; graphs that lack some of it are refused."""
+    if not len(graphs):
+        raise DataError("there are no graphs")
+    for number, graph in enumerate(graphs):
+        if not isinstance(graph, Data):
+            raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
+    attributes = [key for key in graphs[0].to_dict() if key not in ("edge_index", "num_nodes")]
+    for number, graph in enumerate(graphs):
+        _check(graph, number, attributes)
+    return attributes
+
+
 def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
     if graph.edge_index is None:
         raise DataError(f"graph {number} has no edge_index; a graph without edges has an empty one, [2, 0]")
@@ -112,6 +120,43 @@ def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
     missing = [key for key in attributes if key not in graph or not isinstance(graph[key], torch.Tensor)]
     if missing:
         raise DataError(f"graph {number} has no tensor {missing[0]!r}, which graph 0 has")
+
+
+def _check_targets_are_of_graphs(graphs: Sequence[Data]) -> None:
+    """Refuse a ``y`` that belongs to nodes or edges, or may do so, by its shapes over all graphs.
+
+    One row per node (or per edge) in every graph tells labels of nodes (edges); in graphs of one node there is no
+    difference.
+    """
+    shapes = [list(graph.y.shape) for graph in graphs]
+    may_be_graph = [len(shape) < 2 or (len(shape) == 2 and shape[0] == 1) for shape in shapes]
+    targets = [graph.y.numel() for graph in graphs]
+    is_graph = all(may_be_graph) and len(set(targets)) == 1
+    for what, counts in (
+        ("node", [int(graph.num_nodes) for graph in graphs]),
+        ("edge", [int(graph.num_edges) for graph in graphs]),
+    ):
+        fits = all(shape and shape[0] == count for shape, count in zip(shapes, counts, strict=True))
+        if not fits or max(counts) < 2:
+            continue
+        number = int(np.argmax(counts))
+        place = f"the y of graph {number} has shape {shapes[number]}"
+        if is_graph:
+            raise DataError(
+                f"{place}, and all graphs have {counts[number]} {what}s: these may be {targets[number]} targets of the "
+                f"graph or a label per {what}. Write targets of a graph as [1, T]: graph.y = graph.y.reshape(1, -1). "
+                f"Labels of {what}s cannot be learned."
+            )
+        raise DataError(
+            f"{place} and the graph has {counts[number]} {what}s: it is a label per {what}, and only targets of whole "
+            "graphs can be learned. Give each graph a y of shape [1, T]."
+        )
+    if not is_graph:
+        odd = next(i for i, fits in enumerate(may_be_graph) if not fits or targets[i] != targets[0])
+        raise DataError(
+            f"the y of graph {odd} has shape {shapes[odd]}{f', that of graph 0 {shapes[0]}' if odd else ''}: the "
+            "targets of a graph have shape [1, T], with the same T in all graphs"
+        )
 
 
 def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Features:

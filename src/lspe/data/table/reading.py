@@ -54,6 +54,8 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
     try:
         with _open(path) as file:
             is_parquet = file.peek(4)[:4] == b"PAR1"
+            if name.lower().endswith(".parquet") and not is_parquet:
+                raise DataError(f"{name} is not a Parquet file; give a table in text the ending .csv or .tsv")
             with closing(_parquet_records(file, name) if is_parquet else _text_records(file, name)) as records:
                 yield from _chunks(records, name, rows)
     except FileNotFoundError:
@@ -64,6 +66,8 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
         raise DataError(f"{name} may not be read by you") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{name} is damaged or was cut off: {error}. Get the file again.") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -73,13 +73,16 @@ class Table:
         seed: int = 0,
         processes: int | None = None,
     ) -> GraphData:
-        """The molecules as graphs with OGB's features, divided into parts or (with `folds`) into folds.
+        """The molecules as graphs with OGB's features, divided into parts or (with `folds`) into folds, at random
+        or with molecules of one scaffold together.
 
         Converted once: the same table with the same options is read from the cache the next time. Each
         graph has its row's number as ``table_row``. What became of which row stands in ``report``.
         """
         if split == "column" and self.split_values is None:
             raise DataError(f"{self.path}: to divide by a column, name it: split_column=... (--split-column)")
+        if split == "column" and folds is not None:
+            raise DataError(f"{self.path}: a column divides into parts, not into folds; leave out one of the two")
         path = self._packed_path(fragments, split == "scaffold")
 
         def build(path: Path) -> None:
@@ -88,16 +91,19 @@ class Table:
         data = GraphData.open_or_build(path, build)
         try:
             if folds is not None:
-                return replace(data, folds=k_folds(len(data.graphs), folds, seed=seed, labels=self._strata(data)))
+                return replace(data, folds=self._folds(data, split, folds, seed))
             return replace(data, splits=self._splits(data, split, fractions, seed))
         except DataError as error:
             raise DataError(f"{self.path}: {error}") from None
 
+    def _folds(self, data: GraphData, split: str, folds: int, seed: int) -> list[Splits]:
+        groups = _scaffolds(data) if split == "scaffold" else None
+        return k_folds(len(data.graphs), folds, seed=seed, labels=self._strata(data), groups=groups)
+
     def _splits(self, data: GraphData, split: str, fractions: Fractions, seed: int) -> Splits:
         labels = self._strata(data)
-        if split == "scaffold" and data.graphs.path is not None:
-            groups = open_arrays(data.graphs.path, verify=False).arrays["scaffold"]
-            return scaffold_split(groups, fractions)
+        if split == "scaffold":
+            return scaffold_split(_scaffolds(data), fractions)
         if split == "column" and self.split_values is not None:
             rows = data.graphs.column("table_row").tolist()
             value = dict(zip(self.numbers.tolist(), self.split_values, strict=True))
@@ -294,3 +300,9 @@ def _labelled_rows(
 def _weight(value: str) -> float:
     number = to_number(value)
     return number if number is not None and 0 <= number <= LARGEST else np.nan
+
+
+def _scaffolds(data: GraphData) -> Array:
+    """The scaffold of each graph, as a number; they were written beside the graphs."""
+    assert data.graphs.path is not None, "a table's graphs are mapped from their file"
+    return open_arrays(data.graphs.path, verify=False).arrays["scaffold"]
