@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lspe.data import GraphData
-from lspe.experiment import Experiment, TableSource, override, read_experiment, with_table
+from lspe.experiment import Experiment, TableSource, override, read_experiment, with_own_data
 from lspe.experiment.data import load_data
 
 SMILES = [
@@ -40,7 +40,7 @@ def write_table(path: Path, task: str = "regression") -> Path:
 
 def experiment(table: Path, *settings: str, preset: str = "own/gatedgcn-lspe", **source: Any) -> Experiment:
     """A tiny network on a table."""
-    chosen = with_table(read_experiment(preset), TableSource(path=str(table), **source))
+    chosen = with_own_data(read_experiment(preset), TableSource(path=str(table), **source))
     return override(chosen, [*TINY, *settings])
 
 

@@ -15,7 +15,6 @@ SOURCE = Path(lspe.__file__).parent
 HOUSE: dict[str, set[str]] = {
     "errors": set(),
     "_version": set(),
-    "_lazy": set(),
     "config": {"errors"},
     "devices": {"errors"},
     "files": {"errors"},
@@ -23,13 +22,12 @@ HOUSE: dict[str, set[str]] = {
     "locations": set(),
     "testing": set(),
     "ops": {"errors", "locations"},
-    "encodings": {"_lazy", "devices", "errors", "ops"},
+    "encodings": {"devices", "errors", "ops"},
     "isomorphism": {"encodings"},
     "nn": {"encodings", "features", "ops"},
-    "data": {"_lazy", "encodings", "errors", "features", "files", "locations"},
-    "experiment": {"_lazy", "config", "data", "encodings", "features", "locations", "nn", "ops"},
+    "data": {"encodings", "errors", "features", "files", "locations"},
+    "experiment": {"config", "data", "encodings", "features", "locations", "nn", "ops"},
     "training": {
-        "_lazy",
         "_version",
         "data",
         "devices",
@@ -43,6 +41,9 @@ HOUSE: dict[str, set[str]] = {
     "predict": {"data", "devices", "errors", "experiment", "features", "files", "nn", "training"},
     "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
     "plots": {"config", "data", "encodings", "errors", "experiment", "files", "isomorphism", "predict", "training"},
+    "workflow": {
+        *("config", "data", "devices", "errors", "experiment", "locations", "plots", "predict", "training"),
+    },
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }

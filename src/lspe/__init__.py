@@ -1,31 +1,13 @@
 """Graph neural networks with learnable structural and positional encodings (LSPE).
 
-The public names, nothing else. They are loaded on first use, so that ``import lspe`` and
+The public names, nothing else; ``__init__.pyi`` lists them. They are loaded on first use, so that ``import lspe`` and
 ``lspe --help`` stay quick.
+
+>>> import lspe
+>>> run = lspe.train("solubility.csv", targets=["logS"])
+>>> lspe.load(run.path).predict(["CCO", "c1ccccc1"])
 """
 
-from lspe._lazy import names_on_use
-from lspe._version import __version__
+import lazy_loader
 
-_HOME = {
-    "random_walk_encoding": ".encodings",
-    "laplacian_encoding": ".encodings",
-    "diffusion_kernel": ".encodings",
-    "random_walk_test": ".isomorphism",
-    "weisfeiler_lehman_test": ".isomorphism",
-    "LSPE": ".nn",
-    "Network": ".nn",
-    "build_network": ".experiment",
-    "list_presets": ".experiment",
-    "load_preset": ".experiment",
-    "load": ".predict",
-    "LSPERegressor": ".estimators",
-    "LSPEClassifier": ".estimators",
-}
-
-__all__ = [
-    "__version__",
-    *_HOME,
-]
-
-__getattr__, __dir__ = names_on_use(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,8 +19,8 @@ from lspe.experiment import (
     override,
     read_experiment,
     with_epochs,
+    with_own_data,
     with_protocol,
-    with_table,
 )
 from lspe.experiment.data import fit_to_data, load_data, mean_log_degree
 from lspe.features import CategoricalFeatures
@@ -31,7 +31,7 @@ ZINC = "zinc/gatedgcn-lspe"
 @pytest.mark.parametrize("name", list_presets())
 def test_every_preset_survives_its_own_yaml(name: str, tmp_path: Path) -> None:
     experiment = read_experiment(name)
-    (tmp_path / "config.yaml").write_text(experiment.to_yaml())
+    (tmp_path / "config.yaml").write_text(experiment.to_yaml(tmp_path))
     assert read_experiment(str(tmp_path / "config.yaml")) == experiment
     assert read_experiment(str(tmp_path)) == experiment
 
@@ -183,7 +183,7 @@ def test_the_other_protocol_keeps_learning_rate_and_report() -> None:
 
 
 def test_any_presets_network_can_learn_ones_own_table(tables: dict[str, Path]) -> None:
-    experiment = with_table(read_experiment("zinc/pna-lspe"), TableSource(path=str(tables["binary"])))
+    experiment = with_own_data(read_experiment("zinc/pna-lspe"), TableSource(path=str(tables["binary"])))
     assert (experiment.paper, experiment.training.standardize) == (None, True)
     data = load_data(experiment, processes=1)
     fitted = fit_to_data(experiment, data)
@@ -219,7 +219,7 @@ def test_delta_is_the_papers_on_zinc(shared_data: Path) -> None:
 
 
 def test_the_yaml_says_everything() -> None:
-    values = yaml.safe_load(read_experiment("nci/gatedgcn-lspe").to_yaml())
+    values = yaml.safe_load(read_experiment("nci/gatedgcn-lspe").to_yaml(Path()))
     assert values["training"]["protocol"]["ema"] == 0.999
     assert values["model"]["dropout"] == 0.0
     assert values["seed"] == 41

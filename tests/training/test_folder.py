@@ -173,7 +173,7 @@ def test_a_folder_without_a_whole_epoch_may_be_used_again(
 
 def test_a_config_of_ones_own_is_not_written_over(prepared_run: tuple[Experiment, GraphData], tmp_path: Path) -> None:
     experiment, data = prepared_run
-    own = f"# what I try next\n{experiment.to_yaml()}"
+    own = f"# what I try next\n{experiment.to_yaml(tmp_path)}"
     (tmp_path / "config.yaml").write_text(own)
     with pytest.raises(RunError, match=r"has a config\.yaml that no training wrote"):
         fit(experiment, data, tmp_path, **OPTIONS)

@@ -1,8 +1,7 @@
 """``lspe train``."""
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +11,9 @@ from lspe.experiment.protocol import ProtocolKind
 from lspe.training.words import Device
 
 if TYPE_CHECKING:
-    from lspe.experiment.value import Experiment
     from lspe.training.run import Run
+    from lspe.workflow import Outcome
 
-DEFAULT = "nci/gatedgcn-lspe"
-DEFAULT_FOR_TABLES = "own/gatedgcn-lspe"
 TABLE = "Own data"
 MACHINE = "Machine"
 
@@ -101,112 +98,59 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
-    from lspe.config import validate
-    from lspe.experiment.data import load_data
-    from lspe.experiment.overriding import override, with_epochs, with_protocol, with_table
-    from lspe.experiment.reading import read_experiment
-    from lspe.experiment.table_source import TableSource
-    from lspe.experiment.value import Experiment
-
-    if source is None:
-        experiment = read_experiment(DEFAULT if data is None else DEFAULT_FOR_TABLES)
-    else:
-        experiment = read_experiment(source)
-    if data is not None:
-        chosen = split or ("column" if split_column else "random")
-        table = TableSource(
-            path=str(data.absolute()),
-            smiles=smiles_column,
-            targets=tuple(target) if target else None,
-            task=task,
-            weight=weight_column,
-            split=chosen,
-            split_column=split_column,
-            folds=folds,
-            fragments=fragments,
-            on_invalid=on_invalid,
-        )
-        experiment = with_table(experiment, table)
-    elif target or smiles_column or task or weight_column or split or split_column or folds:
-        raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
-    if protocol is not None:
-        experiment = with_protocol(experiment, protocol)
-    if epochs is not None:
-        experiment = with_epochs(experiment, epochs)
-    if seed:
-        seeds = {"seed": seed[0], "seeds": tuple(seed) if len(seed) > 1 else ()}
-        experiment = validate(Experiment, {**experiment.model_dump(), **seeds}, "--seed")
-    if fold is not None:
-        experiment = experiment.model_copy(update={"fold": fold})
-    experiment = override(experiment, settings or [])
-    folder = out or _default_folder(experiment, source)
-    _check_machine_and_folder(device, devices, folder, resume)
-    graphs = load_data(experiment, root, processes=workers)
-    _run(
-        experiment,
-        graphs,
-        folder,
-        resume=resume,
-        start=init_from,
-        device=device,
-        devices=devices,
-        nodes=nodes,
-        threads=threads,
-        tensorboard=tensorboard,
-    )
-
-
-def _check_machine_and_folder(device: str, devices: int, folder: Path, resume: bool) -> None:
-    """Say what cannot be before the data are read, which may take long."""
-    from lspe.devices import check_device
-    from lspe.training.distributed import is_first
-    from lspe.training.run import check_free
-
-    check_device(device, devices)
-    if is_first() and not resume:
-        check_free(folder)
-
-
-def _run(experiment: "Experiment", data: Any, folder: Path, *, start: Path | None, **options: Any) -> None:
-    from lspe.plots.scores import training_curves
-    from lspe.plots.style import save
-    from lspe.training import Interrupted, Run, open_runs
-    from lspe.training import train as train_all
+    from lspe.experiment import read_experiment
+    from lspe.training import Interrupted
     from lspe.training.distributed import is_first
     from lspe.training.progress import Progress, progress_for_stdout
+    from lspe.workflow import DEFAULT, adjusted, carry_out, default_folder, experiment_for
 
-    progress = progress_for_stdout() if is_first() else Progress()
-    network = None if start is None else Run.open(start).network()
+    if data is None and (target or smiles_column or task or weight_column or split or split_column or folds):
+        raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
+    table = {
+        "targets": tuple(target) if target else None,
+        "smiles": smiles_column,
+        "task": task,
+        "weight": weight_column,
+        "split": split or ("column" if split_column else "random"),
+        "split_column": split_column,
+        "folds": folds,
+        "fragments": fragments,
+        "on_invalid": on_invalid,
+    }
+    if data is None:
+        experiment = read_experiment(source or DEFAULT)
+    else:
+        experiment, _ = experiment_for(data, source, table)
+    experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seed, fold=fold, settings=settings or [])
     try:
-        run = train_all(experiment, data, folder, start=network, progress=progress, **options)
+        outcome = carry_out(
+            experiment,
+            out or default_folder(experiment, source or ""),
+            resume=resume,
+            start=init_from,
+            device=device,
+            devices=devices,
+            nodes=nodes,
+            threads=threads,
+            workers=workers,
+            root=root,
+            tensorboard=tensorboard,
+            progress=progress_for_stdout() if is_first() else Progress(),
+        )
     except Interrupted as interruption:
         typer.echo(str(interruption), err=True)
         raise typer.Exit(130) from None
     if is_first():
-        save(training_curves(open_runs(run.path)), run.path / "curves", "png")
-        _report_rows(data, folder)
-        _show(run)
-        if experiment.table is not None:
-            _show_what_next(run, data)
+        _show_rows(outcome)
+        _show(outcome.run)
+        _show_what_next(outcome)
 
 
-def _default_folder(experiment: "Experiment", source: str | None) -> Path:
-    """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
-    if source is not None and os.path.isdir(source):
-        return Path(source)
-    name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
-    seeds = experiment.seeds or (experiment.seed,)
-    return Path("runs") / f"{name.replace('/', '-')}-seed{'-'.join(map(str, seeds))}"
-
-
-def _report_rows(data: Any, folder: Path) -> None:
-    report = getattr(data, "report", None)
-    if report is None:
-        return
-    typer.echo(report.summary())
-    if report.findings:
-        report.write_csv(folder / "rows.csv")
-        typer.echo(f"every row left out, changed or noted: {folder / 'rows.csv'}")
+def _show_rows(outcome: "Outcome") -> None:
+    if outcome.report is not None:
+        typer.echo(outcome.report.summary())
+    if outcome.rows is not None:
+        typer.echo(f"every row left out, changed or noted: {outcome.rows}")
 
 
 def _show(run: "Run") -> None:
@@ -227,21 +171,15 @@ def _show(run: "Run") -> None:
     out.print(f"run folder: {run.path}", highlight=False)
 
 
-def _show_what_next(run: "Run", data: Any) -> None:
-    """Write and draw the predictions for the test molecules, and say how to predict others."""
+def _show_what_next(outcome: "Outcome") -> None:
+    """Where the predictions for the test molecules are, and how to predict others."""
     import shlex
 
-    from lspe.plots.predictions import picture_of
-    from lspe.plots.style import save
-    from lspe.predict.splits import predict_split, together
     from lspe.training import open_runs
 
-    tests = []
-    for one in open_runs(run.path):
-        tests.append(predict_split(one, data))
-        tests[-1].write(one.path / "predictions.csv")
-    name, figure = picture_of(together(tests))
-    [picture] = save(figure, run.path / name, "png")
-    tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
-    typer.echo(f"true and predicted values of the test molecules: {picture}, {tables}")
-    typer.echo(f"predict others with:\n  lspe predict {shlex.quote(str(run.path))} molecules.csv -o predicted.csv")
+    if outcome.picture is None:
+        return
+    run = outcome.run.path
+    tables = run / ("predictions.csv" if len(open_runs(run)) == 1 else "*/predictions.csv")
+    typer.echo(f"true and predicted values of the test molecules: {outcome.picture}, {tables}")
+    typer.echo(f"predict others with:\n  lspe predict {shlex.quote(str(run))} molecules.csv -o predicted.csv")

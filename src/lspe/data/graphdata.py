@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,12 @@ class GraphData(Description):
     def with_encoding(self, kind: OptionalEncodingKind, k: int) -> GraphData:
         """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
         return replace(self, graphs=self.graphs.with_encoding(kind, k))
+
+    def save(self, path: Path) -> GraphData:
+        """Write everything to ``path``, and give it back as mapped from there."""
+        about = Description(**{one.name: getattr(self, one.name) for one in fields(Description)})
+        GraphData.write(path, about, [self.graphs], splits=self.splits, folds=self.folds)
+        return GraphData.open(path, verify=False)
 
     @classmethod
     def open(cls, path: Path, *, verify: bool = True) -> GraphData:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lspe.data.words import Fragments
 from lspe.errors import UserError
 from lspe.estimators.inputs import EstimatorTargets, column_of, refuse_unread, to_data
-from lspe.experiment.overriding import override, with_protocol, with_table
+from lspe.experiment.overriding import override, with_own_data, with_protocol
 from lspe.experiment.reading import read_experiment
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.features import table_sizes
@@ -123,7 +123,7 @@ class Estimator(BaseEstimator):
         return self
 
     def _experiment(self) -> Experiment:
-        experiment = with_protocol(with_table(read_experiment(self.preset), None), "fast")
+        experiment = with_protocol(with_own_data(read_experiment(self.preset), None), "fast")
         given = {place: getattr(self, name) for name, place in _PLACES.items() if getattr(self, name) is not None}
         assignments = [f"{place}={value}" for place, value in given.items()]
         return override(experiment, [*assignments, "training.protocol.report=last", *(self.settings or [])])
@@ -145,7 +145,7 @@ class Estimator(BaseEstimator):
         for number, member in enumerate(members):
             member.save(target if len(members) == 1 else target / f"network{number}")
         if len(members) > 1:
-            write_text(target / CONFIG, members[0].experiment.to_yaml())
+            write_text(target / CONFIG, members[0].experiment.to_yaml(target))
         parameters = self.get_params()
         if not isinstance(parameters["random_state"], int | None):
             parameters["random_state"] = None

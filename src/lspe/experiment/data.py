@@ -16,8 +16,12 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
     """The data of an experiment, with the encoding its network takes; folds are not chosen yet."""
     if experiment.table is not None:
         data = experiment.table.load(processes)
+    elif experiment.graphs is not None:
+        data = experiment.graphs.load()
     elif experiment.dataset == OWN:
-        raise ConfigError(f"{experiment.name} is for one's own data: name the table with --data table.csv")
+        raise ConfigError(
+            f"{experiment.name} is for one's own data: name the table with --data table.csv, or give lspe.train graphs"
+        )
     else:
         data = load_benchmark(experiment.dataset, root)
     return data.with_encoding(experiment.model.encoding, experiment.model.k)
@@ -60,6 +64,8 @@ def mean_log_degree(graphs: PackedGraphs) -> float:
 def _features(experiment: Experiment, given: Features) -> Features:
     """The feature tables the network needs for these data; a difference to the preset is an error."""
     wanted, found = experiment.features, table_sizes(given)
+    if experiment.graphs is not None:
+        return found
     if wanted.kind == given.kind == "ogb":
         return wanted  # how many chirality tags its table has is the network's own matter
     if wanted.kind == given.kind == "categorical" and given.unknown:

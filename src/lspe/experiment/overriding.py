@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lspe.config import ConfigError, read_yaml, unknown_name, validate
+from lspe.experiment.graph_source import GraphSource
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, ProtocolKind
 from lspe.experiment.table_source import TableSource
 from lspe.experiment.value import OWN, Experiment
@@ -61,13 +62,15 @@ def with_epochs(experiment: Experiment, epochs: int) -> Experiment:
     return override(experiment, [f"training.protocol.max_epochs={epochs}"])
 
 
-def with_table(experiment: Experiment, table: TableSource | None) -> Experiment:
-    """The network and protocol of an experiment for one's own table; what the data decide is filled in later.
+def with_own_data(experiment: Experiment, source: TableSource | GraphSource | None) -> Experiment:
+    """The network and protocol of an experiment for one's own data; what the data decide is filled in later.
 
-    Without a table they are for graphs that are in memory already.
+    Without a source they are for graphs that are in memory already.
     """
     values = experiment.model_dump()
-    values |= {"dataset": OWN, "table": None if table is None else table.model_dump(), "paper": None}
+    values |= {"dataset": OWN, "table": None, "graphs": None, "paper": None}
+    if source is not None:
+        values["table" if isinstance(source, TableSource) else "graphs"] = source.model_dump()
     if values["features"]["kind"] != "ogb":
         values["features"] = {"kind": "ogb"}
     if values["model"]["name"] == "pna":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lspe.config import ConfigError, read_yaml_file, validate
 from lspe.experiment.catalogue import load_preset
+from lspe.experiment.graph_source import GraphSource
 from lspe.experiment.value import CONFIG, Experiment
 
 
@@ -17,4 +18,8 @@ def read_experiment(source: str) -> Experiment:
         raise ConfigError(f"{path} is a folder without {CONFIG}: name a run folder, a preset or a YAML file")
     if path.suffix not in (".yaml", ".yml"):
         return Experiment(**load_preset(source).model_dump())
-    return validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))
+    experiment = validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))
+    if experiment.graphs is None:
+        return experiment
+    beside = GraphSource(path=os.path.normpath(path.parent.absolute() / experiment.graphs.path))
+    return experiment.model_copy(update={"graphs": beside})

@@ -1,10 +1,13 @@
 """An experiment: a preset together with all that one training adds to it, complete enough to be repeated."""
 
+import os
+from pathlib import Path
 from typing import Annotated, Self
 
 import yaml
 from pydantic import Field, model_validator
 
+from lspe.experiment.graph_source import GraphSource
 from lspe.experiment.preset import Preset
 from lspe.experiment.protocol import PAPER_SEEDS, Seed
 from lspe.experiment.table_source import TableSource
@@ -15,13 +18,14 @@ OWN = "own"
 
 
 class Experiment(Preset):
-    """A preset with the seed of its weights and order, the fold, and the table of one's own data.
+    """A preset with the seed of its weights and order, the fold, and the table or graphs of one's own data.
 
-    With ``seeds``, or where the data come in folds and no ``fold`` is chosen, it is several trainings, one a seed
-    and fold.
+    With ``seeds``, or where the data come in folds and no ``fold`` is chosen, it is several trainings, one per
+    seed and fold.
     """
 
     table: TableSource | None = None
+    graphs: GraphSource | None = None
     seed: Seed = PAPER_SEEDS[0]
     fold: Annotated[int, Field(ge=0)] | None = None
     seeds: tuple[Seed, ...] = ()
@@ -34,6 +38,9 @@ class Experiment(Preset):
             )
         return self
 
-    def to_yaml(self) -> str:
-        """The whole experiment; :func:`read_experiment` reads it."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    def to_yaml(self, folder: Path) -> str:
+        """The whole experiment, as it is written to a file in ``folder``; :func:`read_experiment` reads it."""
+        values = self.model_dump(mode="json")
+        if self.graphs is not None:
+            values["graphs"]["path"] = os.path.relpath(self.graphs.path, folder)
+        return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -61,7 +61,7 @@ class Member:
     def save(self, folder: Path) -> None:
         """Write what :meth:`of_run` reads: a run folder that predicts, without scores."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / CONFIG, self.experiment.to_yaml())
+        write_text(folder / CONFIG, self.experiment.to_yaml(folder))
         write_json(folder / "interface.json", self.interface.to_dict())
         weights = {"epoch": 0, "network": self.network.state_dict(), "average": None}
         checkpoint.save(folder / f"{self.experiment.training.protocol.report}.ckpt", weights)

@@ -7,43 +7,6 @@
 The names are loaded on first use, so that whoever only reads a run's files does not wait for Lightning.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from lspe._lazy import names_on_use
-
-if TYPE_CHECKING:
-    from lspe.training.evaluation import Evaluation, evaluate
-    from lspe.training.fitting import Interrupted, fit
-    from lspe.training.objective import Objective, TargetScaling
-    from lspe.training.run import Interface, Run, RunError
-    from lspe.training.seeds_and_folds import open_runs, train
-
-_HOME = {
-    "Evaluation": ".evaluation",
-    "Interface": ".run",
-    "Interrupted": ".fitting",
-    "Objective": ".objective",
-    "Run": ".run",
-    "RunError": ".run",
-    "TargetScaling": ".objective",
-    "evaluate": ".evaluation",
-    "fit": ".fitting",
-    "open_runs": ".seeds_and_folds",
-    "train": ".seeds_and_folds",
-}
-
-__all__ = [
-    "Evaluation",
-    "Interface",
-    "Interrupted",
-    "Objective",
-    "Run",
-    "RunError",
-    "TargetScaling",
-    "evaluate",
-    "fit",
-    "open_runs",
-    "train",
-]
-
-__getattr__, __dir__ = names_on_use(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -102,7 +102,7 @@ def fit(
             keeper.stopped = stopped
         then = go_on_with(folder)
         if is_first():
-            write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml()}", then=then)
+            write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml(folder)}", then=then)
             fragments = "keep" if experiment.table is None else experiment.table.fragments
             write_json(folder / INTERFACE, Interface.of(data, objective.scaling, fragments).to_dict(), then=then)
         if not stopped:

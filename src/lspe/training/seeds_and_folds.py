@@ -52,7 +52,7 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
         if is_first():
             if not resume:
                 check_free(folder)
-            text = f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml()}"
+            text = f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml(folder)}"
             write_text(folder / CONFIG, text, then=go_on_with(folder))
         try:
             runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]

@@ -1,0 +1,16 @@
+from .benchmarks.catalogue import Benchmark as Benchmark
+from .benchmarks.catalogue import available as available
+from .benchmarks.catalogue import load_benchmark as load_benchmark
+from .errors import CorruptFileError as CorruptFileError
+from .errors import DataError as DataError
+from .graphdata import GraphData as GraphData
+from .graphs.pyg import from_pyg as from_pyg
+from .loader import BatchLoader as BatchLoader
+from .molecules.conversion import smiles_to_data as smiles_to_data
+from .molecules.conversion import smiles_to_graphs as smiles_to_graphs
+from .packed.sets import PackedGraphs as PackedGraphs
+from .packed.writer import PackedWriter as PackedWriter
+from .table.reading import TableChunk as TableChunk
+from .table.reading import iter_table_chunks as iter_table_chunks
+from .table.table import Table as Table
+from .table.table import read_table as read_table

@@ -1,0 +1,11 @@
+from .evaluation import Evaluation as Evaluation
+from .evaluation import evaluate as evaluate
+from .fitting import Interrupted as Interrupted
+from .fitting import fit as fit
+from .objective import Objective as Objective
+from .objective import TargetScaling as TargetScaling
+from .run import Interface as Interface
+from .run import Run as Run
+from .run import RunError as RunError
+from .seeds_and_folds import open_runs as open_runs
+from .seeds_and_folds import train as train

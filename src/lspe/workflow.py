@@ -1,0 +1,264 @@
+"""From data to a run folder with everything in it: what ``lspe train`` does, for Python.
+
+>>> run = lspe.train("solubility.csv", targets=["logS"], out="runs/logS")
+>>> run.summary["reported"]["test"]["mae"]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from lspe.config import validate
+from lspe.data import GraphData, from_pyg
+from lspe.data.report import Report
+from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.devices import check_device
+from lspe.errors import UserError
+from lspe.experiment import CONFIG, Experiment, GraphSource, TableSource, list_presets, load_data, read_experiment
+from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
+from lspe.experiment.protocol import ProtocolKind
+from lspe.locations import Root
+from lspe.plots.predictions import picture_of
+from lspe.plots.scores import training_curves
+from lspe.plots.style import save
+from lspe.predict.splits import predict_split, together
+from lspe.training.distributed import is_first, wait_for_all
+from lspe.training.progress import Progress, progress_for_stdout
+from lspe.training.run import Run, check_free
+from lspe.training.seeds_and_folds import open_runs
+from lspe.training.seeds_and_folds import train as train_all
+from lspe.training.words import Device
+
+DEFAULT = "nci/gatedgcn-lspe"
+DEFAULT_FOR_OWN_DATA = "own/gatedgcn-lspe"
+GRAPHS = "graphs.lspe"
+
+Source = str | os.PathLike[str] | Experiment | GraphData | Sequence[Data]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished training: the run, what was found in the table, and where the files for people are.
+
+    ``rows`` is the table of rows that were left out, changed or noted, ``picture`` that of the test graphs'
+    predictions; ``None`` where there are none.
+    """
+
+    run: Run
+    report: Report | None = None
+    rows: Path | None = None
+    picture: Path | None = None
+
+
+def train(
+    data: Source = DEFAULT,
+    *,
+    preset: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    targets: Sequence[str] | None = None,
+    smiles: str | None = None,
+    task: TaskKind | None = None,
+    weight: str | None = None,
+    split: SplitKind | None = None,
+    split_column: str | None = None,
+    folds: int | None = None,
+    fragments: Fragments = "keep",
+    on_invalid: OnInvalid = "error",
+    protocol: ProtocolKind | None = None,
+    epochs: int | None = None,
+    seeds: int | Sequence[int] | None = None,
+    fold: int | None = None,
+    settings: Mapping[str, Any] | Iterable[str] = (),
+    resume: bool = False,
+    start: str | os.PathLike[str] | None = None,
+    device: Device = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    threads: int | None = None,
+    workers: int | None = None,
+    root: Root = None,
+    tensorboard: bool = False,
+    progress: bool = False,
+) -> Run:
+    """Train a network, and leave in a folder what is needed to predict with it, to go on and to look at it.
+
+    Args:
+        data: what to learn from: a table of molecules (its path), PyG graphs, the name of a preset (with its own data),
+            a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
+        preset: network and protocol for one's own data; the default for these if not given.
+        out: the run folder; otherwise one below runs/.
+        targets: columns of the table to learn.
+        smiles: its column of SMILES.
+        task: ``regression``, ``binary`` or ``multiclass``.
+        weight: column that says how much a row counts.
+        split: ``random``, ``scaffold`` or ``column``.
+        split_column: column that says train, val or test.
+        folds: cross-validate.
+        fragments: what is done with salts: ``keep``, ``largest`` or ``error``.
+        on_invalid: what is done with bad rows: ``error``, ``skip`` or ``nan``.
+        protocol: ``paper`` or ``fast``.
+        epochs: at most so many.
+        seeds: of weights and order; several are several trainings.
+        fold: only this one; otherwise all.
+        settings: single values by their place, ``{"model.layers": 4}`` or ``["model.layers=4"]``.
+        resume: go on with the run in the folder.
+        start: another run, whose weights to begin with.
+        device: ``auto`` takes a GPU where there is one.
+        devices: processes on this machine that share each batch.
+        nodes: machines that do.
+        threads: of each process; all cores if not given.
+        workers: processes that read molecules.
+        root: where benchmarks are.
+        tensorboard: write TensorBoard's files too.
+        progress: show on the standard output what happens.
+
+    Returns:
+        The run. Beside what :class:`~lspe.training.Run` reads, its folder has curves.png and, of one's own data,
+        predictions.csv and a picture of the test graphs, and rows.csv where rows of a table were noted.
+
+    """
+    table = {
+        "targets": None if targets is None else tuple(targets),
+        "smiles": smiles,
+        "task": task,
+        "weight": weight,
+        "split": split or ("column" if split_column else "random"),
+        "split_column": split_column,
+        "folds": folds,
+        "fragments": fragments,
+        "on_invalid": on_invalid,
+    }
+    experiment, graphs = experiment_for(data, preset, table)
+    experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
+    folder = Path(out) if out is not None else default_folder(experiment, data)
+    outcome = carry_out(
+        experiment,
+        folder,
+        graphs,
+        start=start,
+        resume=resume,
+        workers=workers,
+        root=root,
+        progress=progress_for_stdout() if progress else Progress(),
+        device=device,
+        devices=devices,
+        nodes=nodes,
+        threads=threads,
+        tensorboard=tensorboard,
+    )
+    return outcome.run
+
+
+def experiment_for(data: Source, preset: str | None, table: Mapping[str, Any]) -> tuple[Experiment, GraphData | None]:
+    """What is to be trained, and the graphs where they are in memory; ``table`` says how one's own is read."""
+    if isinstance(data, Experiment):
+        return data, None
+    if not isinstance(data, str | os.PathLike):
+        graphs = data if isinstance(data, GraphData) else from_pyg(data)
+        return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), None), graphs
+    name = os.fspath(data)
+    if is_experiment(name):
+        if preset is not None:
+            raise UserError(f"{name} says itself what to train: leave the preset {preset!r} out")
+        return read_experiment(name), None
+    source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
+    return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), source), None
+
+
+def is_experiment(name: str) -> bool:
+    """Whether a text names a preset, a YAML file or a run folder, and not a table."""
+    return name.endswith((".yaml", ".yml")) or os.path.isdir(name) or name in list_presets()
+
+
+def adjusted(
+    experiment: Experiment,
+    *,
+    protocol: ProtocolKind | None = None,
+    epochs: int | None = None,
+    seeds: int | Sequence[int] | None = None,
+    fold: int | None = None,
+    settings: Mapping[str, Any] | Iterable[str] = (),
+) -> Experiment:
+    """The experiment with some of its values changed."""
+    if protocol is not None:
+        experiment = with_protocol(experiment, protocol)
+    if epochs is not None:
+        experiment = with_epochs(experiment, epochs)
+    if seeds is not None:
+        several = (seeds,) if isinstance(seeds, int) else tuple(seeds)
+        values = {"seed": several[0], "seeds": several if len(several) > 1 else ()}
+        experiment = validate(Experiment, {**experiment.model_dump(), **values}, "--seed")
+    if fold is not None:
+        experiment = validate(Experiment, {**experiment.model_dump(), "fold": fold}, "--fold")
+    if isinstance(settings, Mapping):
+        settings = [f"{place}={json.dumps(value)}" for place, value in settings.items()]
+    return override(experiment, settings)
+
+
+def default_folder(experiment: Experiment, data: Source) -> Path:
+    """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
+    if isinstance(data, str | os.PathLike) and os.path.isfile(os.path.join(data, CONFIG)):
+        return Path(data)
+    name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
+    seeds = experiment.seeds or (experiment.seed,)
+    return Path("runs") / f"{name.replace('/', '-')}-seed{'-'.join(map(str, seeds))}"
+
+
+def carry_out(
+    experiment: Experiment,
+    folder: Path,
+    graphs: GraphData | None = None,
+    *,
+    start: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    device: Device = "auto",
+    devices: int = 1,
+    workers: int | None = None,
+    root: Root = None,
+    **options: Any,
+) -> Outcome:
+    """Train an experiment on its data, or on graphs in memory, and write the files for people."""
+    check_device(device, devices)
+    if is_first() and not resume:
+        check_free(folder)
+    if graphs is not None:
+        experiment = keep_graphs(experiment, graphs, folder)
+    data = load_data(experiment, root, processes=workers)
+    network = None if start is None else Run.open(start).network()
+    run = train_all(experiment, data, folder, start=network, resume=resume, device=device, devices=devices, **options)
+    return write_for_people(run, experiment, data) if is_first() else Outcome(run)
+
+
+def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Experiment:
+    """Graphs in memory become a file of the run folder, so that the run can go on and be evaluated from it."""
+    path = folder / GRAPHS
+    if is_first():
+        folder.mkdir(parents=True, exist_ok=True)
+        graphs.save(path)
+    wait_for_all()
+    return with_own_data(experiment, GraphSource(path=str(path.absolute())))
+
+
+def write_for_people(run: Run, experiment: Experiment, data: GraphData) -> Outcome:
+    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture."""
+    runs = open_runs(run.path)
+    save(training_curves(runs), run.path / "curves", "png")
+    rows, picture = None, None
+    if data.report is not None and data.report.findings:
+        rows = run.path / "rows.csv"
+        data.report.write_csv(rows)
+    if experiment.table is not None or experiment.graphs is not None:
+        tests = []
+        for one in runs:
+            tests.append(predict_split(one, data))
+            tests[-1].write(one.path / "predictions.csv")
+        name, figure = picture_of(together(tests))
+        [picture] = save(figure, run.path / name, "png")
+    return Outcome(run, data.report, rows, picture)
