@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from lspe.training.flat import FlatParameters
 
 
 class MovingAverage:
@@ -24,12 +27,16 @@ class MovingAverage:
     some ten times as long for ZINC's GatedGCN-LSPE.
     """
 
-    def __init__(self, network: nn.Module, decay: float) -> None:
+    def __init__(self, network: nn.Module, tensors: Sequence[Tensor], decay: float) -> None:
+        """``tensors`` hold the parameters of ``network`` (:class:`~lspe.training.flat.FlatParameters`)."""
         self.decay = decay
         self.steps = 0
         self.network = deepcopy(network).requires_grad_(False).eval()
-        self._averages, self._copies = _float_and_other(self.network)
-        self._weights, self._counters = _float_and_other(network)
+        statistics, self._copies = _buffers(self.network)
+        averages = FlatParameters(self.network.parameters()).tensors
+        self._averages = [*(average.detach() for average in averages), *statistics]
+        statistics, self._counters = _buffers(network)
+        self._weights = [*(tensor.detach() for tensor in tensors), *statistics]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -50,6 +57,8 @@ class MovingAverage:
         self.steps = state["steps"]
 
 
-def _float_and_other(network: nn.Module) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    values = [value.detach() for value in network.state_dict(keep_vars=True).values()]
+def _buffers(network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Those that are averaged, and those that are copied; both only as far as they are saved."""
+    parameters = {name for name, _ in network.named_parameters(remove_duplicate=False)}
+    values = [value for name, value in network.state_dict(keep_vars=True).items() if name not in parameters]
     return [v for v in values if v.is_floating_point()], [v for v in values if not v.is_floating_point()]

@@ -23,6 +23,7 @@ from lspe.nn import Network
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
+from lspe.training.flat import FlatParameters
 from lspe.training.objective import Objective, Scores
 
 CHEAP_TO_SCORE = 10_000_000
@@ -99,6 +100,7 @@ class TrainingModule(LightningModule):
         self.epoch = 0
         self.average: MovingAverage | None = None
         self.optimizer: Optimizer
+        self.parameters_of_network: FlatParameters
         self.plateau: ReduceLROnPlateau | None = None
         self.so_far: _SoFar
         self._resume: dict[str, Any] | None = None
@@ -116,11 +118,11 @@ class TrainingModule(LightningModule):
         protocol = self.protocol
         fused = self.device.type in ("cpu", "cuda")
         kind = AdamW if protocol.kind == "fast" else Adam
-        self.optimizer = kind(
-            self.network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay, fused=fused
-        )
+        self.parameters_of_network = FlatParameters(self.network.parameters())
+        tensors = self.parameters_of_network.tensors
+        self.optimizer = kind(tensors, lr=protocol.lr, weight_decay=protocol.weight_decay, fused=fused)
         if isinstance(protocol, FastProtocol):
-            self.average = MovingAverage(self.network, protocol.ema)
+            self.average = MovingAverage(self.network, tensors, protocol.ema)
         else:
             self.plateau = ReduceLROnPlateau(self.optimizer, factor=protocol.factor, patience=protocol.patience)
         if self._resume is not None:
@@ -148,10 +150,11 @@ class TrainingModule(LightningModule):
         whole = add_up(sums.detach())
         if not torch.isfinite(whole).all():
             raise TrainingError(self._not_finite(index))
-        self.optimizer.zero_grad()
+        self.parameters_of_network.forget_gradients()
         self.manual_backward(world_size() * mean_loss(sums, whole, self.positional))
+        self.parameters_of_network.gather_gradients()
         if isinstance(self.protocol, FastProtocol):
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.protocol.clip)
+            torch.nn.utils.clip_grad_norm_(self.parameters_of_network.tensors, self.protocol.clip)
         self.optimizer.step()
         if self.average is not None:
             self.average.update()
@@ -224,7 +227,7 @@ class TrainingModule(LightningModule):
 
     def _restore_optimization(self, state: dict[str, Any]) -> None:
         try:
-            self.optimizer.load_state_dict(state["optimizer"])
+            self.optimizer.load_state_dict(self.parameters_of_network.state_of(state["optimizer"]))
             if self.average is not None:
                 self.average.load_state_dict(state["average"])
             if self.plateau is not None:
