@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,19 @@ from torch_geometric.data import Data
 
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
-from lspe.data.report import Report
 from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
 from lspe.devices import check_device
 from lspe.errors import UserError
-from lspe.experiment import CONFIG, Experiment, GraphSource, TableSource, list_presets, load_data, read_experiment
+from lspe.experiment import (
+    CONFIG,
+    OWN,
+    Experiment,
+    GraphSource,
+    TableSource,
+    list_presets,
+    load_data,
+    read_experiment,
+)
 from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
 from lspe.experiment.protocol import ProtocolKind
 from lspe.locations import Root
@@ -41,20 +48,6 @@ DEFAULT_FOR_OWN_DATA = "own/gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
 
 Source = str | os.PathLike[str] | Experiment | GraphData | Sequence[Data]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished training: the run, what was found in the table, and where the files for people are.
-
-    ``rows`` is the table of rows that were left out, changed or noted, ``picture`` that of the test graphs'
-    predictions; ``None`` where there are none.
-    """
-
-    run: Run
-    report: Report | None = None
-    rows: Path | None = None
-    picture: Path | None = None
 
 
 def train(
@@ -138,7 +131,7 @@ def train(
     experiment, graphs = experiment_for(data, preset, table)
     experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
     folder = Path(out) if out is not None else default_folder(experiment, data)
-    outcome = carry_out(
+    return carry_out(
         experiment,
         folder,
         graphs,
@@ -146,14 +139,13 @@ def train(
         resume=resume,
         workers=workers,
         root=root,
-        progress=progress_for_stdout() if progress else Progress(),
+        progress=progress_for_stdout() if progress and is_first() else Progress(),
         device=device,
         devices=devices,
         nodes=nodes,
         threads=threads,
         tensorboard=tensorboard,
     )
-    return outcome.run
 
 
 def experiment_for(data: Source, preset: str | None, table: Mapping[str, Any]) -> tuple[Experiment, GraphData | None]:
@@ -173,8 +165,9 @@ def experiment_for(data: Source, preset: str | None, table: Mapping[str, Any]) -
 
 
 def is_experiment(name: str) -> bool:
-    """Whether a text names a preset, a YAML file or a run folder, and not a table."""
-    return name.endswith((".yaml", ".yml")) or os.path.isdir(name) or name in list_presets()
+    """Whether a text names a preset, a YAML file or a run folder, and not a table; a misspelt preset, too."""
+    may_be_preset = name in list_presets() or not (os.path.exists(name) or Path(name).suffix)
+    return may_be_preset or name.endswith((".yaml", ".yml")) or os.path.isdir(name)
 
 
 def adjusted(
@@ -214,16 +207,17 @@ def default_folder(experiment: Experiment, data: Source) -> Path:
 def carry_out(
     experiment: Experiment,
     folder: Path,
-    graphs: GraphData | None = None,
+    graphs: GraphData | None,
     *,
-    start: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    device: Device = "auto",
-    devices: int = 1,
-    workers: int | None = None,
-    root: Root = None,
+    start: str | os.PathLike[str] | None,
+    resume: bool,
+    device: Device,
+    devices: int,
+    workers: int | None,
+    root: Root,
+    progress: Progress,
     **options: Any,
-) -> Outcome:
+) -> Run:
     """Train an experiment on its data, or on graphs in memory, and write the files for people."""
     check_device(device, devices)
     if is_first() and not resume:
@@ -232,8 +226,11 @@ def carry_out(
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
     network = None if start is None else Run.open(start).network()
-    run = train_all(experiment, data, folder, start=network, resume=resume, device=device, devices=devices, **options)
-    return write_for_people(run, experiment, data) if is_first() else Outcome(run)
+    options |= {"device": device, "devices": devices, "progress": progress}
+    run = train_all(experiment, data, folder, start=network, resume=resume, **options)
+    if is_first():
+        write_for_people(run, data, progress)
+    return run
 
 
 def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Experiment:
@@ -246,19 +243,21 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
     return with_own_data(experiment, GraphSource(path=str(path.absolute())))
 
 
-def write_for_people(run: Run, experiment: Experiment, data: GraphData) -> Outcome:
+def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
     """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture."""
     runs = open_runs(run.path)
     save(training_curves(runs), run.path / "curves", "png")
-    rows, picture = None, None
-    if data.report is not None and data.report.findings:
-        rows = run.path / "rows.csv"
-        data.report.write_csv(rows)
-    if experiment.table is not None or experiment.graphs is not None:
+    if data.report is not None:
+        progress.note(data.report.summary())
+        if data.report.findings:
+            data.report.write_csv(run.path / "rows.csv")
+            progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
+    if run.config.dataset == OWN:
         tests = []
         for one in runs:
             tests.append(predict_split(one, data))
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")
-    return Outcome(run, data.report, rows, picture)
+        tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
+        progress.note(f"true and predicted values of the test molecules: {picture}, {tables}")

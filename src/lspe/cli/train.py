@@ -1,5 +1,7 @@
 """``lspe train``."""
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +14,6 @@ from lspe.training.words import Device
 
 if TYPE_CHECKING:
     from lspe.training.run import Run
-    from lspe.workflow import Outcome
-
 TABLE = "Own data"
 MACHINE = "Machine"
 
@@ -98,34 +98,35 @@ def train(
               lspe train --data solubility.csv --target logS --out runs/logS
               lspe train runs/logS --resume
     """
-    from lspe.experiment import read_experiment
+    from lspe.experiment import CONFIG, read_experiment
     from lspe.training import Interrupted
     from lspe.training.distributed import is_first
-    from lspe.training.progress import Progress, progress_for_stdout
-    from lspe.workflow import DEFAULT, adjusted, carry_out, default_folder, experiment_for
+    from lspe.workflow import DEFAULT
+    from lspe.workflow import train as train_on
 
     if data is None and (target or smiles_column or task or weight_column or split or split_column or folds):
         raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
-    table = {
-        "targets": tuple(target) if target else None,
-        "smiles": smiles_column,
-        "task": task,
-        "weight": weight_column,
-        "split": split or ("column" if split_column else "random"),
-        "split_column": split_column,
-        "folds": folds,
-        "fragments": fragments,
-        "on_invalid": on_invalid,
-    }
-    if data is None:
-        experiment = read_experiment(source or DEFAULT)
-    else:
-        experiment, _ = experiment_for(data, source, table)
-    experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seed, fold=fold, settings=settings or [])
+    if out is None and source is not None and data is None and os.path.isfile(os.path.join(source, CONFIG)):
+        out = Path(source)
     try:
-        outcome = carry_out(
-            experiment,
-            out or default_folder(experiment, source or ""),
+        run = train_on(
+            read_experiment(source or DEFAULT) if data is None else data,
+            preset=None if data is None else source,
+            out=out,
+            targets=target or None,
+            smiles=smiles_column,
+            task=task,
+            weight=weight_column,
+            split=split,
+            split_column=split_column,
+            folds=folds,
+            fragments=fragments,
+            on_invalid=on_invalid,
+            protocol=protocol,
+            epochs=epochs,
+            seeds=seed or None,
+            fold=fold,
+            settings=settings or [],
             resume=resume,
             start=init_from,
             device=device,
@@ -135,22 +136,13 @@ def train(
             workers=workers,
             root=root,
             tensorboard=tensorboard,
-            progress=progress_for_stdout() if is_first() else Progress(),
+            progress=True,
         )
     except Interrupted as interruption:
         typer.echo(str(interruption), err=True)
         raise typer.Exit(130) from None
     if is_first():
-        _show_rows(outcome)
-        _show(outcome.run)
-        _show_what_next(outcome)
-
-
-def _show_rows(outcome: "Outcome") -> None:
-    if outcome.report is not None:
-        typer.echo(outcome.report.summary())
-    if outcome.rows is not None:
-        typer.echo(f"every row left out, changed or noted: {outcome.rows}")
+        _show(run)
 
 
 def _show(run: "Run") -> None:
@@ -169,17 +161,6 @@ def _show(run: "Run") -> None:
     out = console()
     out.print(table)
     out.print(f"run folder: {run.path}", highlight=False)
-
-
-def _show_what_next(outcome: "Outcome") -> None:
-    """Where the predictions for the test molecules are, and how to predict others."""
-    import shlex
-
-    from lspe.training import open_runs
-
-    if outcome.picture is None:
-        return
-    run = outcome.run.path
-    tables = run / ("predictions.csv" if len(open_runs(run)) == 1 else "*/predictions.csv")
-    typer.echo(f"true and predicted values of the test molecules: {outcome.picture}, {tables}")
-    typer.echo(f"predict others with:\n  lspe predict {shlex.quote(str(run))} molecules.csv -o predicted.csv")
+    if run.config.table is not None:
+        folder = shlex.quote(str(run.path))
+        typer.echo(f"predict others with:\n  lspe predict {folder} molecules.csv -o predicted.csv")

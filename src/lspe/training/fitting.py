@@ -221,7 +221,7 @@ def run_epochs(
         logging.getLogger(name).setLevel(logging.WARNING)
     strategy: Any = "auto"
     if devices * nodes > 1:
-        strategy = DDPStrategy(find_unused_parameters=True)
+        strategy = DDPStrategy(find_unused_parameters=module.leaves_parameters_unused())
     trainer = Trainer(
         accelerator="gpu" if device == "cuda" else device,
         devices=devices,

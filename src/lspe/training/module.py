@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,6 +174,18 @@ class TrainingModule(LightningModule):
     def _note(self, output: Tensor, batch: Batch) -> None:
         if self.so_far.scores is not None:
             self.so_far.scores.update(output, batch.y)
+
+    def leaves_parameters_unused(self) -> bool:
+        """Whether some parameters have no part in the loss, tried on two graphs: processes have to know beforehand.
+
+        The last layer's edges lead nowhere, for instance, nor do positions that are not read out.
+        """
+        network = deepcopy(self.network).train()
+        with torch.random.fork_rng(devices=[]):
+            batch = self.loader.graphs.batch(np.arange(min(2, len(self.loader.graphs))))
+            sums = loss_sums(network.run(batch), batch, self.objective, self.positional)
+            mean_loss(sums, sums.detach(), self.positional).backward()
+        return any(parameter.grad is None for parameter in network.parameters())
 
     def finish_epoch(self) -> EpochResult:
         """Evaluate, let the learning rate fall where it should, and count the epoch."""
