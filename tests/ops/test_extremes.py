@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from lspe.encodings import random_walk_encoding
+from lspe.encodings import laplacian_encoding, random_walk_encoding
 from lspe.nn import PNA, SAN, GatedGCN, GraphiT, Topology
 from lspe.ops import dropout, use
 from tests.graphs import from_edges
@@ -58,7 +58,7 @@ def assert_same(layer: nn.Module, data: Data, width: int) -> None:
 
 @pytest.fixture(params=[1, 2, 8])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    for module in ("gate", "principal", "attention", "norm", "tanh", "dropout", "walks"):
+    for module in ("gate", "principal", "attention", "norm", "tanh", "dropout", "small_graphs"):
         monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: request.param)
     return int(request.param)
 
@@ -85,11 +85,15 @@ def test_dropout_of_anything(threads: int) -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_walks(name: str, threads: int) -> None:
+def test_encodings(name: str, threads: int) -> None:
     data = GRAPHS[name]
     for k in (1, 2, 7):
         with use("plain"):
             expected = random_walk_encoding(data.edge_index, data.num_nodes, k, batch=data.batch)
+            values = laplacian_encoding(data.edge_index, data.num_nodes, k, batch=data.batch).values
         with use("fused"):
             ours = random_walk_encoding(data.edge_index, data.num_nodes, k, batch=data.batch)
+            vectors, ours_values = laplacian_encoding(data.edge_index, data.num_nodes, k, batch=data.batch)
         torch.testing.assert_close(ours, expected)
+        torch.testing.assert_close(ours_values, values)
+        assert vectors.isfinite().all()

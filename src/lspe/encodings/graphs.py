@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lspe.devices import home_of_float64
+from lspe.ops.fused.small_graphs import small_graphs
 
 _ALIGN = 4
 _CHUNK_ELEMENTS = 2**15  # what the fast caches hold
@@ -68,6 +69,10 @@ class Graphs:
         adjacency = scipy.sparse.coo_array((weight, (source, target)), shape=(size, size)).tocsr()
         adjacency.eliminate_zeros()
         return adjacency
+
+    def small(self, largest: int) -> dict[str, Tensor | int | None]:
+        """The graphs as the operators in C take them, which serve those of up to ``largest`` nodes."""
+        return small_graphs(self.edge_index, self.edge_weight, self.node_start, self.edge_start, largest)
 
     def dense_chunks(self, max_size: int | None = None) -> Iterator["DenseChunk"]:
         """All graphs of 1 to `max_size` nodes as dense matrices, graphs of about one size at a time."""

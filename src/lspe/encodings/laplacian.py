@@ -7,8 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lspe.encodings.graphs import DenseChunk, check_count, check_graphs, normalised_adjacency
+from lspe.encodings.graphs import DenseChunk, Graphs, check_count, check_graphs, normalised_adjacency
 from lspe.encodings.sparse_eigen import smallest_laplacian_eigenpairs
+from lspe.ops import fusible
+from lspe.ops.fused.library import Refused
+from lspe.ops.fused.small_graphs import laplacian_eigenpairs
 
 _LARGEST_DENSE = 512
 _TIE = 1e-6
@@ -65,10 +68,11 @@ def laplacian_encoding(
     device = edge_index.device
     vectors = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=device)
     values = torch.zeros(graphs.num_graphs, k, dtype=dtype, device=device)
-    for chunk in graphs.dense_chunks(_LARGEST_DENSE):
-        chunk_values, chunk_vectors = _eigenpairs(chunk, k)
-        chunk.write(_with_fixed_sign(chunk_vectors), vectors)
-        values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype).to(device)
+    if not _eigenpairs_in_c(graphs, vectors, values):
+        for chunk in graphs.dense_chunks(_LARGEST_DENSE):
+            chunk_values, chunk_vectors = _eigenpairs(chunk, k)
+            chunk.write(_with_fixed_sign(chunk_vectors), vectors)
+            values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype).to(device)
     for graph in graphs.larger_than(_LARGEST_DENSE):
         large_values, large_vectors = smallest_laplacian_eigenpairs(graphs.sparse_adjacency(graph), k + 1)
         columns = large_values.size - 1
@@ -93,6 +97,17 @@ def random_signs(vectors: Tensor, batch: Tensor | None = None, generator: torch.
     coins = torch.randint(0, 2, (num_graphs, vectors.size(1)), generator=generator, device=vectors.device)
     signs = (2 * coins - 1).to(vectors.dtype)
     return vectors * (signs if batch is None else signs[batch])
+
+
+def _eigenpairs_in_c(graphs: Graphs, vectors: Tensor, values: Tensor) -> bool:
+    """Whether the small graphs have been served by the operators in C."""
+    if not fusible(vectors, values):
+        return False
+    try:
+        laplacian_eigenpairs(graphs.small(_LARGEST_DENSE), vectors, values)
+    except Refused:
+        return False
+    return True
 
 
 def _eigenpairs(chunk: DenseChunk, k: int) -> tuple[Tensor, Tensor]:

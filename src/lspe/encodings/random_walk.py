@@ -13,7 +13,7 @@ from lspe.encodings.graphs import (
     normalised_sparse_adjacency,
 )
 from lspe.ops import fusible
-from lspe.ops.fused.walks import return_probabilities
+from lspe.ops.fused.small_graphs import return_probabilities
 
 _LARGEST_DENSE = 256
 _BLOCK_ELEMENTS = 2**20
@@ -60,14 +60,7 @@ def random_walk_encoding(
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)
     encoding = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=edge_index.device)
     if fusible(encoding):
-        return_probabilities(
-            encoding,
-            graphs.edge_index,
-            graphs.edge_weight,
-            torch.from_numpy(graphs.node_start),
-            torch.from_numpy(graphs.edge_start),
-            _LARGEST_DENSE,
-        )
+        return_probabilities(graphs.small(_LARGEST_DENSE), encoding)
     else:
         for chunk in graphs.dense_chunks(_LARGEST_DENSE):
             chunk.write(_return_probabilities(chunk.adjacency, k), encoding)

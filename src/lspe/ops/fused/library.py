@@ -50,9 +50,13 @@ class Library:
             "uintptr_t": self._doubles,
         }
         self._calls: dict[str, tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]] = {}
-        for name in ("set_parallel_region", "set_product"):
-            function = find_function("GOMP_parallel" if name == "set_parallel_region" else _gemm(dtype))
-            getattr(self._library, name)(self._ffi.cast("void *", function))
+        borrowed = {"set_parallel_region": "GOMP_parallel", "set_product": _gemm(dtype), "set_eigensolver": "dsyevd_"}
+        for name, function in borrowed.items():
+            getattr(self._library, name)(self._ffi.cast("void *", find_function(function)))
+
+    def do_without(self, setter: str) -> None:
+        """Take nothing of PyTorch for this purpose."""
+        getattr(self._library, setter)(self._ffi.NULL)
 
     def call(self, name: str, **fields: Any) -> None:
         """Call a function; :class:`Refused` where the fields do not fit it or each other."""
@@ -68,6 +72,8 @@ class Library:
             return
         if answer == self._library.NO_MEMORY:
             raise MemoryError(f"no memory for {name}")
+        if answer == self._library.NOT_SERVED:
+            raise Refused(f"{name}: what it takes of PyTorch is not there, or failed")
         what = "sizes" if answer == self._library.WRONG_SIZES else "indices"
         raise Refused(f"{name}: the {what} of its arguments do not fit together")
 
@@ -176,6 +182,25 @@ def _gemm(dtype: torch.dtype) -> str:
     return "sgemm_" if dtype is torch.float32 else "dgemm_"
 
 
+def _try_eigensolver(native: Library) -> None:
+    """On a path of three nodes, whose eigenvalues are 0, 1 and 2; where it is wrong it is done without."""
+    source, target = torch.tensor([0, 1, 1, 2]), torch.tensor([1, 0, 2, 1])
+    graphs = {
+        "largest": 3,
+        "node_start": torch.tensor([0, 3]),
+        "edge_start": torch.tensor([0, 4]),
+        "source": source,
+        "target": target,
+    }
+    vectors, values = torch.zeros(3, 2, dtype=native.dtype), torch.zeros(1, 2, dtype=native.dtype)
+    try:
+        native.call("laplacian_eigenpairs", threads=1, graphs=graphs, vectors=vectors, values=values)
+    except Refused:
+        return
+    if not torch.allclose(values, values.new_tensor([[1.0, 2.0]]), atol=1e-5):
+        native.do_without("set_eigensolver")
+
+
 def _try(native: Library) -> None:
     """See that the functions taken of PyTorch do what they are thought to do: products of matrices, and threads."""
     generator = torch.Generator().manual_seed(0)
@@ -189,6 +214,7 @@ def _try(native: Library) -> None:
         expected = (left.mT if kind == 2 else left).double() @ (right.mT if kind == 1 else right).double()
         if not torch.allclose(out.double(), expected, rtol=1e-4, atol=1e-4):
             raise RuntimeError(f"{_gemm(native.dtype)} of PyTorch's BLAS does not multiply as expected")
+    _try_eigensolver(native)
     seen = torch.zeros(64, dtype=torch.int64)
     native.call("try_threads", threads=threads(), seen=seen)
     if not bool((seen == 1).all()):

@@ -1,10 +1,10 @@
 /* Everything that Python calls. Read twice: by the compiler, behind real.h, and by cffi, which knows no preprocessor.
 
    A tensor comes with its own sizes, and every function compares them before it touches a number: what does not fit is
-   answered with WRONG_SIZES or WRONG_INDICES, and nothing has happened. A null pointer stands for a tensor that is
+   answered with WRONG_SIZES or WRONG_INDICES, and nothing has happened. NOT_SERVED: what it takes is not there. A null pointer stands for a tensor that is
    left out. */
 
-enum answer { DONE, NO_MEMORY, WRONG_SIZES, WRONG_INDICES };
+enum answer { DONE, NO_MEMORY, WRONG_SIZES, WRONG_INDICES, NOT_SERVED };
 
 /* [count, width], its rows `step` numbers apart. */
 struct rows {
@@ -29,9 +29,11 @@ struct edges {
     struct indices source, target, in_start, in_edge, out_start, out_edge;
 };
 
-/* What is taken of PyTorch itself: GOMP_parallel of its OpenMP runtime, sgemm_ or dgemm_ of its BLAS; or null. */
+/* What is taken of PyTorch itself: GOMP_parallel of its OpenMP runtime, sgemm_ or dgemm_ of its BLAS, dsyevd_ of its
+   LAPACK; or null. */
 void set_parallel_region(void *function);
 void set_product(void *function);
+void set_eigensolver(void *function);
 
 /* c = a b, a b' or a' b (kind 0, 1, 2), to see whether the product works. */
 struct trial {
@@ -190,13 +192,28 @@ struct attending {
 enum answer attention_forward(const struct attending *call);
 enum answer attention_backward(const struct attending *call);
 
-/* out [nodes, k]: the diagonals of the powers of the walk matrix of each graph of at most `largest` nodes; rows of
-   other graphs are left as they are. The edges of a graph stand together; `weight` may be left out. */
-struct walking {
-    integer threads, largest;
+/* Graphs one after the other, the edges of each together; `weight` may be left out. Functions that take them serve
+   those of at most `largest` nodes, and leave the rows of others as they are. */
+struct small_graphs {
+    integer largest;
     struct indices node_start, edge_start, source, target;
     double *weight;
     integer weights;
+};
+
+/* out [nodes, k]: the diagonals of the powers of the walk matrix of each graph. */
+struct walking {
+    integer threads;
+    struct small_graphs graphs;
     struct rows out;
 };
 enum answer return_probabilities(const struct walking *call);
+
+/* vectors [nodes, k], values [graphs, k]: eigenvectors 1 to k of the normalised Laplacian of each graph made undirected,
+   the largest entry of each positive, and their eigenvalues. What a graph does not have is left as it is. */
+struct eigenpairs {
+    integer threads;
+    struct small_graphs graphs;
+    struct rows vectors, values;
+};
+enum answer laplacian_eigenpairs(const struct eigenpairs *call);

@@ -2,6 +2,7 @@
 
    Only the powers up to ceil(k / 2) are formed, each as a sparse M times the dense power before it:
    (M^(a+b))_ii = sum_j (M^a)_ij (M^b)_ji. What is computed for a graph depends on nothing else in the batch. */
+#include "graphs.h"
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -13,10 +14,8 @@ typedef double stored_wide __attribute__((vector_size(VECTOR_BYTES), aligned(siz
 #define GRAPHS_A_TASK 16
 
 struct walks {
-    integer graphs, largest, k;
-    const integer *node_start, *edge_start, *source, *target;
-    const double *weight; /* [edges], or null for ones */
-    struct rows out;      /* [nodes, k] */
+    const struct small_graphs *graphs;
+    struct rows out; /* [nodes, k] */
     _Bool out_of_memory;
 };
 
@@ -37,17 +36,6 @@ static inline double dot(const double *a, const double *b, integer count)
     for (integer lane = 0; lane < WIDE; lane++)
         total += sum[lane];
     return total;
-}
-
-static void read_adjacency(const struct walks *work, integer number, struct graph *graph)
-{
-    const integer first = work->node_start[number];
-    graph->n = work->node_start[number + 1] - first;
-    graph->row = (graph->n + WIDE - 1) / WIDE * WIDE;
-    memset(graph->matrix, 0, (size_t)(graph->n * graph->row) * sizeof(double));
-    for (integer edge = work->edge_start[number]; edge < work->edge_start[number + 1]; edge++)
-        graph->matrix[(work->source[edge] - first) * graph->row + work->target[edge] - first]
-            += work->weight ? work->weight[edge] : 1;
 }
 
 static _Bool is_symmetric(const struct graph *graph)
@@ -108,7 +96,7 @@ static void transpose(const struct graph *graph, const double *from, double *to)
 static void write_diagonals(const struct walks *work, struct graph *graph, _Bool symmetric, double *turned, real *out,
                             integer step)
 {
-    const integer n = graph->n, row = graph->row, k = work->k;
+    const integer n = graph->n, row = graph->row, k = work->out.width;
     memcpy(graph->power, graph->matrix, (size_t)(n * row) * sizeof(double));
     for (integer i = 0; i < n; i++)
         out[i * step] = (real)graph->matrix[i * row + i];
@@ -134,59 +122,39 @@ static void write_diagonals(const struct walks *work, struct graph *graph, _Bool
 static void walks_task(void *argument, integer number)
 {
     struct walks *work = argument;
-    const integer begin = number * GRAPHS_A_TASK;
-    const integer end = begin + GRAPHS_A_TASK < work->graphs ? begin + GRAPHS_A_TASK : work->graphs;
-    integer n = 0;
-    for (integer one = begin; one < end; one++) {
-        const integer size = work->node_start[one + 1] - work->node_start[one];
-        n = size <= work->largest && size > n ? size : n;
-    }
-    const integer row = (n + WIDE - 1) / WIDE * WIDE;
+    const struct small_graphs *graphs = work->graphs;
+    const integer begin = number * GRAPHS_A_TASK, count = graphs_of(graphs);
+    const integer end = begin + GRAPHS_A_TASK < count ? begin + GRAPHS_A_TASK : count;
+    const integer n = most_nodes(graphs, begin, end), row = (n + WIDE - 1) / WIDE * WIDE;
     double *numbers = malloc((size_t)(4 * n * row + n * n + n) * sizeof(double));
     integer *places = malloc((size_t)(n * n + n + 1) * sizeof(integer));
     if (numbers == NULL || places == NULL)
         work->out_of_memory = 1;
     for (integer one = begin; one < end && !work->out_of_memory; one++) {
-        const integer size = work->node_start[one + 1] - work->node_start[one];
-        if (size > work->largest)
+        const integer size = nodes_of(graphs, one);
+        if (size > graphs->largest)
             continue;
         double *dense = numbers;
-        struct graph graph = {.matrix = dense, .power = dense + n * row, .next = dense + 2 * n * row, .start = places,
+        struct graph graph = {.n = size, .row = (size + WIDE - 1) / WIDE * WIDE, .matrix = dense,
+                              .power = dense + n * row, .next = dense + 2 * n * row, .start = places,
                               .column = places + n + 1, .value = dense + 4 * n * row};
-        read_adjacency(work, one, &graph);
+        read_adjacency(graphs, one, graph.matrix, graph.row);
         const _Bool symmetric = is_symmetric(&graph);
         normalise(&graph, symmetric, dense + 4 * n * row + n * n);
-        write_diagonals(work, &graph, symmetric, dense + 3 * n * row, row_at(work->out, work->node_start[one]), work->out.step);
+        write_diagonals(work, &graph, symmetric, dense + 3 * n * row, row_at(work->out, graphs->node_start.at[one]),
+                        work->out.step);
     }
     free(numbers);
     free(places);
 }
 
-/* The edges of each graph begin and end in it. */
-static _Bool stay_inside(const struct walking *call)
-{
-    for (integer graph = 0; graph + 1 < call->node_start.count; graph++)
-        for (integer edge = call->edge_start.at[graph]; edge < call->edge_start.at[graph + 1]; edge++) {
-            const integer first = call->node_start.at[graph], end = call->node_start.at[graph + 1];
-            const integer source = call->source.at[edge], target = call->target.at[edge];
-            if (source < first || source >= end || target < first || target >= end)
-                return 0;
-        }
-    return 1;
-}
-
 enum answer return_probabilities(const struct walking *call)
 {
-    const integer graphs = call->node_start.count - 1, edges = call->source.count;
-    NEED_SIZES(call->threads >= 1 && graphs >= 0 && call->out.width >= 1 && call->largest >= 0 && call->largest <= WIDEST);
-    NEED_SIZES(sized(call->out, call->out.count, call->out.width) && sized_indices(call->edge_start, graphs + 1));
-    NEED_SIZES(sized_indices(call->source, edges) && sized_indices(call->target, edges));
-    NEED_SIZES(call->weight == NULL || call->weights == edges);
-    NEED_INDICES(rises_to(call->node_start, call->out.count) && rises_to(call->edge_start, edges) && stay_inside(call));
-    struct walks work = {.graphs = graphs, .largest = call->largest, .k = call->out.width,
-                         .node_start = call->node_start.at, .edge_start = call->edge_start.at,
-                         .source = call->source.at, .target = call->target.at, .weight = call->weight,
-                         .out = call->out};
-    run_tasks(call->threads, (graphs + GRAPHS_A_TASK - 1) / GRAPHS_A_TASK, walks_task, &work);
+    const enum answer answer = check_graphs(&call->graphs, call->out.count);
+    if (answer != DONE)
+        return answer;
+    NEED_SIZES(call->threads >= 1 && call->out.width >= 1 && sized(call->out, call->out.count, call->out.width));
+    struct walks work = {.graphs = &call->graphs, .out = call->out};
+    run_tasks(call->threads, (graphs_of(&call->graphs) + GRAPHS_A_TASK - 1) / GRAPHS_A_TASK, walks_task, &work);
     return work.out_of_memory ? NO_MEMORY : DONE;
 }
