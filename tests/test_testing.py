@@ -35,7 +35,7 @@ def test_batching() -> None:
     testing.check_batch_equals_singles(lambda d: conv(d.x, d.edge_index), graphs)
     with pytest.raises(AssertionError, match="between a batch and its graphs"):
         testing.check_batch_equals_singles(lambda d: d.x - d.x.mean(0), graphs)
-    with pytest.raises(AssertionError, match="one row a graph"):
+    with pytest.raises(AssertionError, match="one row per graph"):
         testing.check_batch_equals_singles(lambda d: d.x, graphs, level="graph")
 
 

@@ -110,7 +110,7 @@ def train(
         out = Path(source)
     try:
         run = train_on(
-            read_experiment(source or DEFAULT) if data is None else data,
+            read_experiment(DEFAULT if source is None else source) if data is None else data,
             preset=None if data is None else source,
             out=out,
             targets=target or None,

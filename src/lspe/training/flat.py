@@ -57,6 +57,10 @@ class FlatParameters:
         [group] = optimizer["param_groups"]
         if len(group["params"]) == len(self.tensors):
             return optimizer
+        if len(group["params"]) != len(self._sizes):
+            raise ValueError(
+                f"the optimizer's state is that of {len(group['params'])} tensors, not of {len(self._sizes)}"
+            )
         joined: dict[str, Any] = {}
         if states:
             first = next(iter(states.values()))
