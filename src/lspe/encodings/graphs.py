@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lspe.devices import home_of_float64
 from lspe.ops.fused.small_graphs import small_graphs
+from lspe.ops.pairs import MOST_GRAPHS_PER_NODE
 
 _ALIGN = 4
 _CHUNK_ELEMENTS = 2**15  # what the fast caches hold
@@ -217,6 +218,8 @@ def _check_batch(batch: Tensor, num_nodes: int | None) -> None:
         raise ValueError(f"num_nodes is {num_nodes} but batch has {batch.numel()} entries: it needs one per node")
     if batch.numel() and int(batch[0]) < 0:
         raise ValueError(f"batch must not be negative, got {int(batch[0])} for node 0")
+    if batch.numel() and int(batch.max()) > MOST_GRAPHS_PER_NODE * batch.numel():
+        raise ValueError(f"batch goes up to graph {int(batch.max())}, but there are only {batch.numel()} nodes")
     falls = (batch.diff() < 0).nonzero()
     if falls.numel():
         node = int(falls[0]) + 1

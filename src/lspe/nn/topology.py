@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from lspe.encodings import diffusion_kernel
 from lspe.ops import Edges, Pairs
+from lspe.ops.pairs import MOST_GRAPHS_PER_NODE
 
 
 class Topology:
@@ -49,6 +50,8 @@ class Topology:
         self.batch = self.edge_index.new_zeros(num_nodes)
         if batch is not None:
             self.batch = _checked_batch(batch, num_nodes, num_graphs)
+        elif num_nodes and num_graphs is not None and num_graphs < 1:
+            raise ValueError(f"there are {num_nodes} nodes, but {num_graphs} graphs")
         last = int(self.batch[-1]) + 1 if num_nodes and num_graphs is None else 0
         self.num_graphs = last if num_graphs is None else num_graphs
         if real is not None and (real.dtype is not torch.bool or real.shape != self.edge_index.shape[1:]):
@@ -167,6 +170,8 @@ def _checked_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> Ten
         return batch
     if batch[0] < 0 or (batch.diff() < 0).any():
         raise ValueError("batch has to begin at 0 or later and to ascend: the nodes of a graph stand together")
+    if num_graphs is None and batch[-1] > MOST_GRAPHS_PER_NODE * num_nodes:
+        raise ValueError(f"batch goes up to graph {int(batch[-1])}, but there are only {num_nodes} nodes")
     if num_graphs is not None and batch[-1] >= num_graphs:
         raise ValueError(f"batch goes up to graph {int(batch[-1])}, but there are {num_graphs} graphs")
     return batch

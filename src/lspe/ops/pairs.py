@@ -7,6 +7,9 @@ from torch import Tensor
 
 from lspe.ops.edges import Edges
 
+MOST_GRAPHS_PER_NODE = 1000
+"""Graphs without nodes are no mistake, but so many are: a graph's number was spoiled, and memory is taken for all."""
+
 
 class Pairs:
     """Pairs of nodes of one graph, and which of them ``edges`` lists.

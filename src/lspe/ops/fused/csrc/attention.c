@@ -229,7 +229,8 @@ static void attend_backward(const struct heads *own, integer target, integer hea
         const vector weight = load(own->weights + j);
         of_factor += of_weight * load(own->powers + j) * load(own->added + j);
         store(own->weights + j, weight * share);                          /* now the share of the total */
-        store(own->inside + j, of_weight * weight * load(own->inside + j)); /* now the gradient of the score */
+        const vector inside = load(own->inside + j);
+        store(own->inside + j, where(inside > 0, of_weight * weight, all(0))); /* now the gradient of the score */
     }
     factor_gradient[1] += sum_of(of_factor);
 
@@ -261,7 +262,8 @@ static void attend_backward(const struct heads *own, integer target, integer hea
             store(value_gradient,
                   load(value_gradient) + work->edge_powers[edge] * factor * share * load(own->gradient + c));
         }
-        work->edge_inside[edge] *= of_power * factor; /* now gradient of the score */
+        if (work->edge_inside[edge] > 0)
+            work->edge_inside[edge] = of_power * factor; /* now gradient of the score */
     }
 }
 
