@@ -53,15 +53,14 @@ struct packed {
     struct rows h, p, e, bias;
 };
 
-static struct packed take_packed(const struct gated_layer *call, struct room *room, _Bool padded_inputs)
+static struct packed take_packed(const struct gated_layer *call, struct room *room)
 {
     const integer padded = padded_width(width_of(call)), streams = streams_of(call);
     struct packed packed = {{0}, {0}, {0}, {0}};
-    const integer of_h = call->h.in.width, of_p = call->p.in.width, of_e = call->e.in.width;
-    packed.h = take_rows(room, padded_inputs ? padded_width(of_h) : of_h, 4 * padded);
+    packed.h = take_rows(room, padded_width(call->h.in.width), 4 * padded);
     if (streams == 2)
-        packed.p = take_rows(room, padded_inputs ? padded_width(of_p) : of_p, 4 * padded);
-    packed.e = take_rows(room, padded_inputs ? padded_width(of_e) : of_e, padded);
+        packed.p = take_rows(room, padded_width(call->p.in.width), 4 * padded);
+    packed.e = take_rows(room, padded_width(call->e.in.width), padded);
     packed.bias = take_rows(room, 1, (3 + 2 * streams) * padded);
     return packed;
 }
@@ -173,7 +172,7 @@ static enum answer check(const struct gated_layer *call)
 static enum answer forward(const struct gated_layer *call, struct room room)
 {
     const integer width = width_of(call), positions = has_positions(call);
-    struct packed packed = take_packed(call, &room, 1);
+    struct packed packed = take_packed(call, &room);
     enum answer answer = move_maps(pack_maps, call->map, call->bias, width, positions, packed);
     if (answer != DONE)
         return answer;
@@ -256,7 +255,7 @@ static enum answer backward(const struct gated_layer *call, struct room room)
 {
     const integer width = width_of(call), padded = padded_width(width), positions = has_positions(call);
     const integer nodes = call->edges.nodes, edges = call->edges.source.count, size = gradients_size(call);
-    struct packed packed = take_packed(call, &room, 1);
+    struct packed packed = take_packed(call, &room);
     enum answer answer = move_maps(pack_maps, call->map, call->bias, width, positions, packed);
     if (answer != DONE)
         return answer;
