@@ -1,6 +1,6 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +9,8 @@ from lspe.nn.norm import BatchNorm, unchanged_statistics
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
-from lspe.ops.fused.dropout import draw_seed
-from lspe.ops.fused.gate import Options, gated_layer
+from lspe.ops.fused.dropout import draw_seeds
+from lspe.ops.fused.gate import MOST_LAYERS, Layer, Norm, gated_layers
 from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
@@ -71,7 +71,7 @@ class GatedGCN(nn.Module):
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
         if self._is_fusible(h, p, e):
-            return self._fused(h, p, e, graph)
+            return _fused([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
     def equations(
@@ -108,32 +108,84 @@ class GatedGCN(nn.Module):
         p_new = self.C1(p) + scatter_sum(sigma * self.C2(p)[j], i, graph.num_nodes) / total
         return h_new, p_new, eta_hat
 
+    def _maps(self) -> list[nn.Linear]:
+        maps = (self.B1, self.B2, self.A1, self.A2, self.B3, self.C1, self.C2)
+        return [linear for linear in maps if linear is not None]
+
     def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
-        maps = (self.A1, self.A2, self.B1, self.B2, self.B3, self.C1, self.C2)
         ordinary = self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1
-        return ordinary and self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=maps)
+        weights = (self.norm_h.weight, self.norm_e.weight)
+        return ordinary and self.dim >= LANES and fusible(h, p, e, *weights, maps=self._maps())
 
-    def _fused(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
+    def _as_in_c(self, nodes: int, edges: int) -> Layer:
         drops = self.training and self.dropout > 0
-        norms = (self.norm_h, self.norm_e)
-        options = Options(
+        return Layer(
             residual=self.residual,
+            scaled=self.size_norm,
             dropout=self.dropout if drops else 0.0,
-            seeds=(draw_seed(), draw_seed(), draw_seed()) if drops else (0, 0, 0),
-            of_rows=(self.norm_h.counts_rows(h.size(0)), self.norm_e.counts_rows(e.size(0))),
-            epsilon=(self.norm_h.eps, self.norm_e.eps),
-            momentum=(self.norm_h.momentum_now(), self.norm_e.momentum_now()),
+            seeds=draw_seeds(3) if drops else (0, 0, 0),
+            norms=(_as_in_c(self.norm_h, nodes), _as_in_c(self.norm_e, edges)),
         )
-        scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
 
-        def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-            return self.equations(h, p, e, graph, options.seeds)
 
-        def again(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-            with unchanged_statistics(*norms):
-                return plain(h, p, e)
+def _as_in_c(norm: BatchNorm, rows: int) -> Norm:
+    mean, variance = norm.running_mean, norm.running_var
+    assert mean is not None
+    assert variance is not None
+    return Norm(norm.uses_rows(rows), norm.eps, norm.momentum_now(), mean, variance, norm.num_batches_tracked)
 
-        maps = [self.B1, self.B2, self.A1, self.A2, self.B3]
-        if self.C1 is not None and self.C2 is not None:
-            maps += [self.C1, self.C2]
-        return gated_layer(h, p, e, maps, norms, graph.edges, scale, options, plain=plain, again=again)
+
+def run_layers(
+    layers: Iterable[nn.Module], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Layers one after the other; GatedGCN layers that follow each other are one operator where they can be."""
+    for together in _together(layers):
+        gated = [layer for layer in together if isinstance(layer, GatedGCN)]
+        if len(gated) > 1:
+            dim, lspe = gated[0].dim, gated[0].lspe
+            check_streams(h, p, e, graph, dim=dim, edge_dim=dim, lspe=lspe)
+            if all(layer._is_fusible(h, p, e) for layer in gated):
+                h, p, e = _fused(gated, h, p, e, graph)
+                continue
+        for layer in together:
+            h, p, e = layer(h, p, e, graph)
+    return h, p, e
+
+
+def _together(layers: Iterable[nn.Module]) -> Iterator[list[nn.Module]]:
+    """Runs of GatedGCN layers of one kind that nobody listens to; every other layer is alone."""
+    run: list[nn.Module] = []
+    kind: object = None
+    for layer in layers:
+        hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
+        listened_to = bool(hooks) or "forward" in layer.__dict__
+        own = object() if type(layer) is not GatedGCN or listened_to else (layer.dim, layer.lspe)
+        if run and (own != kind or len(run) == MOST_LAYERS):
+            yield run
+            run = []
+        run.append(layer)
+        kind = own
+    if run:
+        yield run
+
+
+def _fused(
+    layers: Sequence[GatedGCN], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]
+    parts: list[nn.Linear | BatchNorm] = []
+    for layer in layers:
+        parts += [*layer._maps(), layer.norm_h, layer.norm_e]
+    parameters = [parameter for part in parts for parameter in (part.weight, part.bias)]
+    scale = graph.inverse_sqrt_size(h.dtype) if any(layer.size_norm for layer in layers) else None
+
+    def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        for layer, drawn in zip(layers, in_c, strict=True):
+            h, p, e = layer.equations(h, p, e, graph, drawn.seeds)
+        return h, p, e
+
+    def again(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_h, layer.norm_e))):
+            return plain(h, p, e)
+
+    return gated_layers(h, p, e, in_c, parameters, graph.edges, scale, plain=plain, again=again)

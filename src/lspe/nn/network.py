@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from lspe.encodings import ENCODING_ATTRIBUTE, OptionalEncodingKind, random_signs
 from lspe.nn.embed import Embedder
+from lspe.nn.gated_gcn import run_layers
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.topology import Topology
@@ -110,9 +111,7 @@ class Network(nn.Module):
         elif p_start is not None and self.final != "structure+encoding":
             h = h + p_start
         graph = graph.with_added_pair(self.embedder.added_pair())
-        for layer in self.layers:
-            h, p, e = layer(h, p, e, graph)
-
+        h, p, e = run_layers(self.layers, h, p, e, graph)
         p = self._final_positions(p if self.lspe else p_start, graph)
         if self.final != "structure":
             assert p is not None

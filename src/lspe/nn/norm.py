@@ -32,12 +32,14 @@ class BatchNorm(nn.BatchNorm1d):
     ) -> Tensor:
         if x.dim() != 2 or x.size(1) != self.num_features:
             raise ValueError(f"x is {list(x.shape)}, but this normalisation takes [rows, {self.num_features}]")
-        of_rows = self.counts_rows(x.size(0))
+        of_rows, momentum = self.uses_rows(x.size(0)), self.momentum_now()
+        if of_rows and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
         if self._is_fusible(x, scale, residual):
-            return self._fused(x, scale, relu, residual, of_rows)
+            return self._fused(x, scale, relu, residual, of_rows, momentum)
         x = x if scale is None else x * scale
         mean, variance = self._statistics(x)
-        y = F.batch_norm(x, mean, variance, self.weight, self.bias, of_rows, self.momentum_now(), self.eps)
+        y = F.batch_norm(x, mean, variance, self.weight, self.bias, of_rows, momentum, self.eps)
         y = torch.relu(y) if relu else y
         return y if residual is None else residual + y
 
@@ -54,14 +56,13 @@ class BatchNorm(nn.BatchNorm1d):
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""
-        return 1 / float(self.num_batches_tracked or 1) if self.momentum is None else self.momentum
+        if self.momentum is not None:
+            return self.momentum
+        return 1 / (1 + float(0 if self.num_batches_tracked is None else self.num_batches_tracked))
 
-    def counts_rows(self, rows: int) -> bool:
-        """Whether so many rows are normalised by their own statistics; counts the batch if they are."""
-        of_rows = rows >= 2 and (self.training or not self.track_running_stats)
-        if of_rows and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-        return of_rows
+    def uses_rows(self, rows: int) -> bool:
+        """Whether so many rows are normalised by their own statistics."""
+        return rows >= 2 and (self.training or not self.track_running_stats)
 
     def _is_fusible(self, x: Tensor, scale: Tensor | None, residual: Tensor | None) -> bool:
         usual = self.affine and self.running_mean is not None and x.size(1) >= LANES
@@ -70,7 +71,9 @@ class BatchNorm(nn.BatchNorm1d):
         )
         return usual and fitting and fusible(x, scale, residual, self.weight, self.running_mean)
 
-    def _fused(self, x: Tensor, scale: Tensor | None, relu: bool, residual: Tensor | None, of_rows: bool) -> Tensor:
+    def _fused(
+        self, x: Tensor, scale: Tensor | None, relu: bool, residual: Tensor | None, of_rows: bool, momentum: float
+    ) -> Tensor:
         running_mean, running_var = self.running_mean, self.running_var
         assert running_mean is not None
         assert running_var is not None
@@ -79,8 +82,8 @@ class BatchNorm(nn.BatchNorm1d):
         if of_rows:
             rows = x.size(0)
             with torch.no_grad():
-                running_mean.lerp_(mean, self.momentum_now())
-                running_var.lerp_(variance * (rows / (rows - 1)), self.momentum_now())
+                running_mean.lerp_(mean, momentum)
+                running_var.lerp_(variance * (rows / (rows - 1)), momentum)
         return y
 
 

@@ -48,7 +48,7 @@ class Edges:
 
     @cached_property
     def cuts(self) -> Tensor:
-        """``[2, 65]``: where the nodes and the edges of 64 pieces begin that no edge joins; the last may be empty.
+        """``[2, pieces + 1]``: where the nodes and the edges of pieces begin that no edge joins; the last may be empty.
 
         A piece is small enough for the caches to hold what is computed of it. Edges of a piece stand together: where
         they do not, the batch is one piece.

@@ -21,7 +21,7 @@ def dropout(x: Tensor, p: float, training: bool, seed: int | None = None) -> Ten
     if seed is not None:
         return fused_dropout.plain_dropout(x, seed, p)[0]
     if x.dim() == 2 and 0 < p <= 1 and fusible(x):
-        return fused_dropout.dropout(x, p, fused_dropout.draw_seed())
+        return fused_dropout.dropout(x, p, *fused_dropout.draw_seeds(1))
     return F.dropout(x, p, training)
 
 

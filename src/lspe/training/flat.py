@@ -32,6 +32,8 @@ class FlatParameters:
             vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in self.parameters]))
             self.tensors = [vector]
             self._gradient = torch.zeros_like(vector)
+            parts = self._gradient.split(self._sizes)
+            self._parts = [part.view_as(parameter) for part, parameter in zip(parts, self.parameters, strict=True)]
             for parameter, part in zip(self.parameters, vector.detach().split(self._sizes), strict=True):
                 parameter.data = part.view_as(parameter)
 
@@ -44,11 +46,15 @@ class FlatParameters:
         """Put the gradients of all parameters side by side, zeros for those that have none."""
         if self._gradient is None:
             return
-        parts = [
-            torch.zeros_like(parameter).flatten() if parameter.grad is None else parameter.grad.flatten()
-            for parameter in self.parameters
-        ]
-        torch.cat(parts, out=self._gradient)
+        parts: list[Tensor] = []
+        gradients: list[Tensor] = []
+        for part, parameter in zip(self._parts, self.parameters, strict=True):
+            if parameter.grad is None:
+                part.zero_()
+            else:
+                parts.append(part)
+                gradients.append(parameter.grad)
+        torch._foreach_copy_(parts, gradients)
         self.tensors[0].grad = self._gradient
 
     def state_of(self, optimizer: dict[str, Any]) -> dict[str, Any]:

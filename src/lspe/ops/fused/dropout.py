@@ -11,9 +11,10 @@ from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.operator import Operator
 
 
-def draw_seed() -> int:
+def draw_seeds(count: int) -> list[int]:
     """What PyTorch's generator gives; all numbers are made of it."""
-    return int(torch.randint(2**62, ()))
+    seeds: list[int] = torch.randint(2**62, (count,)).tolist()
+    return seeds
 
 
 def dropout(x: Tensor, p: float, seed: int) -> Tensor:

@@ -50,7 +50,7 @@ class Library:
             "uintptr_t": self._doubles,
         }
         self._calls: dict[str, tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]] = {}
-        borrowed = {"set_parallel_region": "GOMP_parallel", "set_product": _gemm(dtype), "set_eigensolver": "dsyevd_"}
+        borrowed = {"set_parallel_region": "GOMP_parallel", "set_eigensolver": "dsyevd_"}
         for name, function in borrowed.items():
             getattr(self._library, name)(self._ffi.cast("void *", find_function(function)))
 
@@ -178,10 +178,6 @@ def _declarations(dtype: torch.dtype) -> cffi.FFI:
     return ffi
 
 
-def _gemm(dtype: torch.dtype) -> str:
-    return "sgemm_" if dtype is torch.float32 else "dgemm_"
-
-
 def _try_eigensolver(native: Library) -> None:
     """On a path of three nodes, whose eigenvalues are 0, 1 and 2; where it is wrong it is done without."""
     source, target = torch.tensor([0, 1, 1, 2]), torch.tensor([1, 0, 2, 1])
@@ -202,18 +198,18 @@ def _try_eigensolver(native: Library) -> None:
 
 
 def _try(native: Library) -> None:
-    """See that the functions taken of PyTorch do what they are thought to do: products of matrices, and threads."""
+    """See that products are compiled as they are meant, and that what is taken of PyTorch does as it is thought to."""
     generator = torch.Generator().manual_seed(0)
 
     def random(rows: int, columns: int) -> Tensor:
         return torch.randn(rows, columns + 3, generator=generator).to(native.dtype)[:, :columns]
 
-    for kind, (a, b) in enumerate([((5, 7), (7, 20)), ((5, 7), (20, 7)), ((7, 5), (7, 20))]):
-        left, right, out = random(*a), random(*b), random(5, 20)
-        native.call("try_product", kind=kind, a=left, b=right, c=out)
-        expected = (left.mT if kind == 2 else left).double() @ (right.mT if kind == 1 else right).double()
+    for transposed in (False, True):
+        left, right, out = random(*((150, 13) if transposed else (13, 150))), random(150, 48), random(13, 48)
+        native.call("try_product", transposed=transposed, a=left, b=right, c=out)
+        expected = (left.mT if transposed else left).double() @ right.double()
         if not torch.allclose(out.double(), expected, rtol=1e-4, atol=1e-4):
-            raise RuntimeError(f"{_gemm(native.dtype)} of PyTorch's BLAS does not multiply as expected")
+            raise RuntimeError("products of matrices are not compiled as they are meant")
     _try_eigensolver(native)
     seen = torch.zeros(64, dtype=torch.int64)
     native.call("try_threads", threads=threads(), seen=seen)

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from lspe.ops.fused.library import library_for
 
-_PIECES = 64
-_NODES_PER_PIECE = 512
+_MOST_PIECES = 256
+_NODES_PER_PIECE = 128
 _ANY = torch.empty(0)
 """Edges have no precision: one library is as good as the other."""
 
@@ -24,12 +24,13 @@ def edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
 
 def cuts_of(edge_index: Tensor, num_nodes: int) -> Tensor:
     """See :attr:`lspe.ops.Edges.cuts`."""
-    cuts = edge_index.new_empty(2, _PIECES + 1)
+    pieces = min(_MOST_PIECES, num_nodes // _NODES_PER_PIECE + 1)
+    cuts = edge_index.new_empty(2, pieces + 1)
     library_for(_ANY).call(
         "find_cuts",
         nodes=num_nodes,
-        nodes_a_piece=max(_NODES_PER_PIECE, -(-num_nodes // _PIECES)),
-        pieces=_PIECES,
+        nodes_a_piece=max(_NODES_PER_PIECE, -(-num_nodes // pieces)),
+        pieces=pieces,
         source=edge_index[0],
         target=edge_index[1],
         room=edge_index.new_empty(edge_index.size(1) + 1),

@@ -1,8 +1,8 @@
 /* Everything that Python calls. Read twice: by the compiler, behind real.h, and by cffi, which knows no preprocessor.
 
    A tensor comes with its own sizes, and every function compares them before it touches a number: what does not fit is
-   answered with WRONG_SIZES or WRONG_INDICES, and nothing has happened. NOT_SERVED: what it takes is not there. A null pointer stands for a tensor that is
-   left out. */
+   answered with WRONG_SIZES or WRONG_INDICES, and nothing has happened. NOT_SERVED: what it takes is not there. A null
+   pointer stands for a tensor that is left out. */
 
 enum answer { DONE, NO_MEMORY, WRONG_SIZES, WRONG_INDICES, NOT_SERVED };
 
@@ -29,15 +29,13 @@ struct edges {
     struct indices source, target, in_start, in_edge, out_start, out_edge;
 };
 
-/* What is taken of PyTorch itself: GOMP_parallel of its OpenMP runtime, sgemm_ or dgemm_ of its BLAS, dsyevd_ of its
-   LAPACK; or null. */
+/* What is taken of PyTorch itself: GOMP_parallel of its OpenMP runtime, dsyevd_ of its LAPACK; or null. */
 void set_parallel_region(void *function);
-void set_product(void *function);
 void set_eigensolver(void *function);
 
-/* c = a b, a b' or a' b (kind 0, 1, 2), to see whether the product works. */
+/* c = a b, or a' b where `transposed`, to see whether products are compiled as they are meant. */
 struct trial {
-    integer kind;
+    integer transposed;
     struct rows a, b, c;
 };
 enum answer try_product(const struct trial *call);
@@ -105,56 +103,44 @@ struct normalization {
 enum answer norm_forward(const struct normalization *call);
 enum answer norm_backward(const struct normalization *call);
 
-/* What some maps see: x, the maps packed, the gradient of x (its width the padded one of x). */
-struct input {
-    struct rows x, maps, gradient;
-};
-
-/* GatedGCN's convolution. Where `add_gradients`, the gradients of h, p and e are added to what is there. `values` [nodes, streams * padded] are kept for the backward pass; `logits`, `out` and their
-   gradients have padded rows. `bias` is that of a row of maps, then of an edge. `total`: gradients of the maps of h, p
-   and e, then of the bias of a row of maps; `partial` is room for as many a piece. */
-struct convolution {
-    integer threads, width, streams, add_gradients;
-    struct edges edges;
-    struct indices cuts;
-    struct input h, p, e;
-    struct line bias;
-    struct rows values, logits, out[2];
-    struct rows logits_gradient, out_gradient[2], partial;
-    struct line total;
-};
-enum answer convolution_forward(const struct convolution *call);
-enum answer convolution_backward(const struct convolution *call);
-
 /* A normalisation inside a layer. `of_rows`: by the statistics of the rows, which then go into the running ones, each
-   weighed by `momentum`; otherwise by these. Mean, variance and rate are kept for the backward pass. */
+   weighed by `momentum`; otherwise by these. */
 struct normal {
     integer of_rows;
     double epsilon, momentum;
-    struct line weight, bias, mean, variance, rate, running_mean, running_variance, weight_gradient, bias_gradient;
+    struct line weight, bias, running_mean, running_variance;
 };
 
-/* One stream of a layer: what goes in and comes out, its gradients. */
-struct stream {
-    struct rows in, out, out_gradient, in_gradient;
-    uint64_t seed;
-};
-
-/* A whole GatedGCN layer. Maps in the order B1, B2, A1, A2, B3, C1, C2, the last two with p only. `values`, `eta_hat`,
-   `h_sum` and `p_sum` have padded rows and are kept for the backward pass. `scale` [nodes] may be left out. */
+/* A GatedGCN layer. Maps in the order B1, B2, A1, A2, B3, C1, C2, the last two with positions only. */
 struct gated_layer {
-    integer threads, positions, residual;
+    integer residual, scaled;
     double dropout;
+    uint64_t seed[3]; /* of h, e and p */
+    struct rows map[7];
+    struct line bias[7];
+    struct normal norm[2]; /* of h and e */
+};
+
+/* GatedGCN layers one after the other: at most sixteen in a call. `out` and the gradients have padded rows. h, e and p
+   are numbers 0, 1 and 2; p may be left out. `scale` [nodes] is for layers that are `scaled`.
+
+   `memory`, [(3 * streams * nodes + 2 * edges + 6) * padded width] of each layer, is what the backward pass needs of the
+   forward pass. Where it is left out there is none, and the normalisations are not of the rows.
+
+   Backward: of `out_gradient` some may be left out. `parameters_gradient` is that of each layer's maps, weight and bias
+   in turns, then of its normalisations, side by side. */
+struct gated_layers {
+    integer threads, count;
     struct edges edges;
     struct indices cuts;
-    struct stream h, p, e;
-    struct rows map[7], map_gradient[7];
-    struct line bias[7], bias_gradient[7], scale;
-    struct normal norm_h, norm_e;
-    struct rows values, eta_hat, h_sum, p_sum;
+    struct rows in[3], out[3];
+    struct line scale, memory[16];
+    struct gated_layer layer[16];
+    struct rows out_gradient[3], in_gradient[3];
+    struct line parameters_gradient;
 };
-enum answer gated_layer_forward(const struct gated_layer *call);
-enum answer gated_layer_backward(const struct gated_layer *call);
+enum answer gated_layers_forward(const struct gated_layers *call);
+enum answer gated_layers_backward(const struct gated_layers *call);
 
 /* PNA's aggregates, `width` channels a tower. `node` [nodes, 3 * padded]: what the messages get of their target, of
    their source, what a node gives its own update. `aggregates` [towers * nodes, row]. */

@@ -1,11 +1,8 @@
-/* out = x / (1 - p) where a number drawn for its place is not below p, else 0 (NaN stays NaN).
-
-   The number is a hash of the seed and the place alone: results are the same bits for every number of threads, and the
-   backward pass draws them again instead of keeping them. */
-#include "tasks.h"
+#include "dropout.h"
 
 struct drawing {
     struct rows x, out;
+    integer first_row;
     uint64_t seed;
     uint32_t limit; /* places whose number, of 2^32, is below the limit become zero */
     real scale;
@@ -36,12 +33,18 @@ static void drop_task(void *argument, integer number)
 {
     const struct drawing work = *(const struct drawing *)argument;
     for (integer row = begin_of(number); row < end_of(number, work.x.count); row++) {
-        const uint64_t key = mixed(work.seed + mixed((uint64_t)row));
+        const uint64_t key = mixed(work.seed + mixed((uint64_t)(work.first_row + row)));
         const real *x = row_at(work.x, row);
-        real *restrict out = row_at(work.out, row);
+        real *out = row_at(work.out, row);
         for (integer c = 0; c < work.x.width; c++)
             out[c] = x[c] * (drawn(key, (uint32_t)c) < work.limit ? 0 : work.scale);
     }
+}
+
+void drop_rows(integer threads, uint64_t seed, double p, integer first_row, struct rows x, struct rows out)
+{
+    struct drawing work = {x, out, first_row, seed, (uint32_t)(p * 4294967295.0), p < 1 ? (real)(1 / (1 - p)) : 0};
+    run_tasks(threads, tasks_of(x.count), drop_task, &work);
 }
 
 enum answer drop(const struct dropping *call)
@@ -49,8 +52,6 @@ enum answer drop(const struct dropping *call)
     const integer rows = call->x.count, width = call->x.width;
     NEED_SIZES(call->threads >= 1 && sized(call->x, rows, width) && sized(call->out, rows, width));
     NEED_SIZES(call->p >= 0 && call->p <= 1);
-    struct drawing work = {call->x, call->out, call->seed, (uint32_t)(call->p * 4294967295.0),
-                           call->p < 1 ? (real)(1 / (1 - call->p)) : 0};
-    run_tasks(call->threads, tasks_of(rows), drop_task, &work);
+    drop_rows(call->threads, call->seed, call->p, 0, call->x, call->out);
     return DONE;
 }

@@ -1,21 +1,7 @@
-/* Batch normalisation with what stands around it: out = residual + relu(weight * (scale * x - mean) * rate + bias).
-
-   Rows have at least LANES channels. Of their blocks of LANES channels the last begins so early that it is whole, too;
+/* Rows have at least LANES channels. Of their blocks of LANES channels the last begins so early that it is whole, too;
    what it shares with the one before is computed twice. Sums of a chunk of rows are therefore kept by block. */
-#include "tasks.h"
+#include "norm.h"
 
-#define CHUNK 128 /* rows whose sums are formed in `real`; the chunks' sums are put together in double */
-
-struct norm {
-    struct rows x, residual, out, gradient, x_gradient;
-    struct line scale; /* [rows], or left out for ones */
-    const real *weight, *bias, *mean, *rate;
-    const real *mean_gradient, *mean_product; /* means over the rows of g and g * normalised x; zeros in evaluation */
-    real *sums;                               /* [chunks, 2, width] */
-    integer relu;
-};
-
-static inline integer chunks_of(integer rows) { return (rows + CHUNK - 1) / CHUNK; }
 static inline integer chunk_end(integer number, integer rows)
 {
     return (number + 1) * CHUNK < rows ? (number + 1) * CHUNK : rows;
@@ -73,22 +59,21 @@ static void moments_task(void *argument, integer number)
     store_sums(work, number, mean, squares);
 }
 
-/* Mean and (biased) variance of all rows. */
-static void find_moments(const struct norm *work, integer threads, real *mean, real *variance)
+void find_moments(integer threads, const struct norm *work)
 {
-    const integer chunks = chunks_of(work->x.count), width = work->x.width;
-    run_tasks(threads, chunks, moments_task, (void *)work);
-    for (integer c = 0; c < width; c++) {
-        double center = 0, squares = 0, seen = 0;
-        for (integer number = 0; number < chunks; number++) {
-            const double count = (double)(chunk_end(number, work->x.count) - number * CHUNK), all = seen + count;
-            const double step = work->sums[number * 2 * width + c] - center;
-            center += step * count / all;
-            squares += work->sums[(number * 2 + 1) * width + c] + step * step * seen * count / all;
-            seen = all;
+    run_tasks(threads, chunks_of(work->x.count), moments_task, (void *)work);
+}
+
+void add_moments(struct moments *all, const real *sums, integer rows, integer width)
+{
+    for (integer number = 0; number < chunks_of(rows); number++, sums += 2 * width) {
+        const double count = (double)(chunk_end(number, rows) - number * CHUNK), seen = all->rows, now = seen + count;
+        for (integer c = 0; c < width; c++) {
+            const double step = sums[c] - all->mean[c];
+            all->mean[c] += step * count / now;
+            all->squares[c] += sums[width + c] + step * step * seen * count / now;
         }
-        mean[c] = (real)center;
-        variance[c] = (real)(squares / seen);
+        all->rows = now;
     }
 }
 
@@ -105,6 +90,11 @@ static void apply_task(void *argument, integer number)
                 out += load(row_at(work->residual, row) + c);
             store(row_at(work->out, row) + c, out);
         }
+}
+
+void normalise(integer threads, const struct norm *work)
+{
+    run_tasks(threads, chunks_of(work->x.count), apply_task, (void *)work);
 }
 
 static struct norm work_of(const struct normalization *call)
@@ -138,11 +128,18 @@ enum answer norm_forward(const struct normalization *call)
     NEED_SIZES(left_out(call->residual) || sized(call->residual, rows, width));
     NEED_SIZES(sized(call->out, rows, width) && sized_line(call->variance, width));
     struct norm work = work_of(call);
-    if (call->training)
-        find_moments(&work, call->threads, call->mean.at, call->variance.at);
+    if (call->training) {
+        struct moments moments = {0};
+        find_moments(call->threads, &work);
+        add_moments(&moments, work.sums, rows, width);
+        for (integer c = 0; c < width; c++) {
+            call->mean.at[c] = (real)moments.mean[c];
+            call->variance.at[c] = (real)(moments.squares[c] / moments.rows);
+        }
+    }
     for (integer c = 0; c < width; c++)
         call->rate.at[c] = (real)(1 / sqrt((double)call->variance.at[c] + call->epsilon));
-    run_tasks(call->threads, chunks_of(rows), apply_task, &work);
+    normalise(call->threads, &work);
     return DONE;
 }
 
@@ -184,9 +181,28 @@ static void x_gradient_task(void *argument, integer number)
         }
 }
 
+void find_gradient_sums(integer threads, const struct norm *work)
+{
+    run_tasks(threads, chunks_of(work->x.count), gradient_sums_task, (void *)work);
+}
+
+void add_gradient_sums(struct gradient_sums *all, const real *sums, integer rows, integer width)
+{
+    for (integer number = 0; number < chunks_of(rows); number++, sums += 2 * width)
+        for (integer c = 0; c < width; c++) {
+            all->gradient[c] += sums[c];
+            all->product[c] += sums[width + c];
+        }
+}
+
+void find_x_gradient(integer threads, const struct norm *work)
+{
+    run_tasks(threads, chunks_of(work->x.count), x_gradient_task, (void *)work);
+}
+
 enum answer norm_backward(const struct normalization *call)
 {
-    const integer rows = call->x.count, width = call->x.width, chunks = chunks_of(rows);
+    const integer rows = call->x.count, width = call->x.width;
     const enum answer answer = check(call);
     if (answer != DONE)
         return answer;
@@ -194,18 +210,15 @@ enum answer norm_backward(const struct normalization *call)
     NEED_SIZES(sized_line(call->means, 2 * width) && sized_line(call->weight_gradient, width));
     NEED_SIZES(sized_line(call->bias_gradient, width));
     struct norm work = work_of(call);
-    run_tasks(call->threads, chunks, gradient_sums_task, &work);
+    struct gradient_sums sums = {0};
+    find_gradient_sums(call->threads, &work);
+    add_gradient_sums(&sums, work.sums, rows, width);
     for (integer c = 0; c < width; c++) {
-        double sum = 0, product = 0;
-        for (integer number = 0; number < chunks; number++) {
-            sum += work.sums[number * 2 * width + c];
-            product += work.sums[(number * 2 + 1) * width + c];
-        }
-        call->bias_gradient.at[c] = (real)sum;
-        call->weight_gradient.at[c] = (real)product;
-        call->means.at[c] = call->training ? (real)(sum / (double)rows) : 0;
-        call->means.at[width + c] = call->training ? (real)(product / (double)rows) : 0;
+        call->bias_gradient.at[c] = (real)sums.gradient[c];
+        call->weight_gradient.at[c] = (real)sums.product[c];
+        call->means.at[c] = call->training ? (real)(sums.gradient[c] / (double)rows) : 0;
+        call->means.at[width + c] = call->training ? (real)(sums.product[c] / (double)rows) : 0;
     }
-    run_tasks(call->threads, chunks, x_gradient_task, &work);
+    find_x_gradient(call->threads, &work);
     return DONE;
 }

@@ -1,86 +1,136 @@
 #include "product.h"
 
-/* sgemm_ or dgemm_ of the BLAS that PyTorch itself uses, handed over by the caller. It is meant for matrices whose
-   columns stand one after the other: our c = a b is its c' = b' a'. Inside a parallel region it uses one thread.
+#include <stdlib.h>
 
-   Sizes are handed over as 64 bits, of which a BLAS for 32 reads the low ones (where these come first). */
-typedef void (*gemm)(const char *transpose_a, const char *transpose_b, const integer *m, const integer *n,
-                     const integer *k, const real *alpha, const real *a, const integer *lda, const real *b,
-                     const integer *ldb, const real *beta, real *c, const integer *ldc);
+#define TALL 6          /* rows of a tile: with PANEL columns it fills twelve of the sixteen registers of AVX2 */
+#define ROWS_AT_ONCE 96 /* as many rows of a as stay in the first cache while all panels go by */
+#define DEEP 128        /* as many rows of a and b at a time, where the sum goes over rows */
 
-static gemm blas = NULL;
+struct multiplication {
+    integer rows, columns, inner;
+    struct matrix a, b, start;
+    real *c;
+    integer c_row;
+};
 
-void set_product(void *function)
+/* A tile of c, kept in registers while the sum runs. a_row and a_step: how far apart numbers of a are from one row of
+   the result to the next, and from one term of the sum to the next. */
+static inline __attribute__((always_inline)) void tile(const integer tall, const integer wide, integer inner,
+                                                       const real *a, integer a_row, integer a_step, const real *b,
+                                                       struct matrix start, real *c, integer c_row)
 {
-    const integer one = 1;
-    const _Bool low_bits_first = *(const char *)&one == 1;
-    blas = low_bits_first ? (gemm)function : NULL;
-}
-
-static void call_blas(const char *transpose_b, const char *transpose_a, integer rows, integer columns, integer inner,
-                      struct matrix a, struct matrix b, _Bool add, real *c, integer c_row)
-{
-    const integer m = columns, n = rows, k = inner, lda = b.row, ldb = a.row, ldc = c_row;
-    const real one = 1, beta = add ? 1 : 0;
-    blas(transpose_b, transpose_a, &m, &n, &k, &one, b.at, &lda, a.at, &ldb, &beta, c, &ldc);
-}
-
-/* Without a BLAS: slower, and right. a_step and b_step: how far apart are numbers that follow each other in `inner`. */
-static void multiply(integer rows, integer columns, integer inner, struct matrix a, integer a_step, struct matrix b,
-                     integer b_step, integer b_column, _Bool add, real *c, integer c_row)
-{
-    for (integer i = 0; i < rows; i++)
-        for (integer j = 0; j < columns; j++) {
-            real sum = add ? c[i * c_row + j] : 0;
-            for (integer k = 0; k < inner; k++)
-                sum += a.at[i * a.row + k * a_step] * b.at[k * b_step + j * b_column];
-            c[i * c_row + j] = sum;
+    vector sum[TALL][2];
+    for (integer i = 0; i < tall; i++)
+        for (integer j = 0; j < wide; j++)
+            sum[i][j] = start.at == NULL ? all(0) : load(start.at + i * start.row + j * LANES);
+    for (integer k = 0; k < inner; k++)
+        for (integer i = 0; i < tall; i++) {
+            const vector left = all(a[i * a_row + k * a_step]);
+            for (integer j = 0; j < wide; j++)
+                sum[i][j] += left * load(b + (k * wide + j) * LANES);
         }
+    for (integer i = 0; i < tall; i++)
+        for (integer j = 0; j < wide; j++)
+            store(c + i * c_row + j * LANES, sum[i][j]);
 }
 
-void product(integer rows, integer columns, integer inner, struct matrix a, struct matrix b, _Bool add, real *c,
-             integer c_row)
+static inline __attribute__((always_inline)) void tiles_of_width(const integer wide, integer rows, integer inner,
+                                                                 const real *a, integer a_row, integer a_step,
+                                                                 const real *b, struct matrix start, real *c,
+                                                                 integer c_row)
 {
-    if (rows == 0 || columns == 0)
-        return;
-    if (blas != NULL && inner > 0)
-        call_blas("N", "N", rows, columns, inner, a, b, add, c, c_row);
-    else
-        multiply(rows, columns, inner, a, 1, b, b.row, 1, add, c, c_row);
+    for (; rows >= TALL; rows -= TALL) {
+        tile(TALL, wide, inner, a, a_row, a_step, b, start, c, c_row);
+        a += TALL * a_row;
+        c += TALL * c_row;
+        if (start.at != NULL)
+            start.at += TALL * start.row;
+    }
+    switch (rows) {
+    case 5: tile(5, wide, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 4: tile(4, wide, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 3: tile(3, wide, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 2: tile(2, wide, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 1: tile(1, wide, inner, a, a_row, a_step, b, start, c, c_row); break;
+    }
 }
 
-void product_with_transposed(integer rows, integer columns, integer inner, struct matrix a, struct matrix b, _Bool add,
-                             real *c, integer c_row)
+/* Some rows of a panel of c. */
+static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step, const real *b,
+                  struct matrix start, real *c, integer c_row)
 {
-    if (rows == 0 || columns == 0)
-        return;
-    if (blas != NULL && inner > 0)
-        call_blas("T", "N", rows, columns, inner, a, b, add, c, c_row);
+    if (wide == PANEL)
+        tiles_of_width(2, rows, inner, a, a_row, a_step, b, start, c, c_row);
     else
-        multiply(rows, columns, inner, a, 1, b, 1, b.row, add, c, c_row);
+        tiles_of_width(1, rows, inner, a, a_row, a_step, b, start, c, c_row);
 }
 
-void product_of_transposed(integer rows, integer columns, integer inner, struct matrix a, struct matrix b, _Bool add,
-                           real *c, integer c_row)
+static inline integer smaller(integer one, integer other) { return one < other ? one : other; }
+
+static inline struct matrix from(struct matrix start, integer row, integer column)
 {
-    if (rows == 0 || columns == 0)
-        return;
-    if (blas != NULL && inner > 0)
-        call_blas("N", "T", rows, columns, inner, a, b, add, c, c_row);
-    else
-        multiply(rows, columns, inner, (struct matrix){a.at, 1}, a.row, b, b.row, 1, add, c, c_row);
+    return start.at == NULL ? start : (struct matrix){start.at + row * start.row + column, start.row};
+}
+
+static void rows_task(void *argument, integer number)
+{
+    const struct multiplication work = *(const struct multiplication *)argument;
+    const integer first = number * ROWS_AT_ONCE, rows = smaller(ROWS_AT_ONCE, work.rows - first);
+    for (integer column = 0; column < work.columns; column += PANEL)
+        tiles(smaller(PANEL, work.columns - column), rows, work.inner, work.a.at + first * work.a.row, work.a.row, 1,
+              work.b.at + column * work.inner, from(work.start, first, column), work.c + first * work.c_row + column,
+              work.c_row);
+}
+
+void product(integer threads, integer rows, integer columns, integer inner, struct matrix a, const real *b,
+             struct matrix start, real *c, integer c_row)
+{
+    struct multiplication work = {rows, columns, inner, a, {b, 0}, start, c, c_row};
+    run_tasks(threads, (rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, rows_task, &work);
+}
+
+static void columns_task(void *argument, integer number)
+{
+    const struct multiplication work = *(const struct multiplication *)argument;
+    const integer column = number * PANEL, wide = smaller(PANEL, work.columns - column);
+    real panel[DEEP * PANEL];
+    struct matrix start = from(work.start, 0, column);
+    for (integer first = 0; first == 0 || first < work.inner; first += DEEP) {
+        const integer deep = smaller(DEEP, work.inner - first);
+        for (integer k = 0; k < deep; k++)
+            for (integer c = 0; c < wide; c += LANES)
+                store(panel + k * wide + c, load(work.b.at + (first + k) * work.b.row + column + c));
+        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, panel, start, work.c + column,
+              work.c_row);
+        start = (struct matrix){work.c + column, work.c_row};
+    }
+}
+
+void product_of_transposed(integer threads, integer rows, integer columns, integer inner, struct matrix a,
+                           struct matrix b, struct matrix start, real *c, integer c_row)
+{
+    struct multiplication work = {rows, columns, inner, a, b, start, c, c_row};
+    run_tasks(threads, (columns + PANEL - 1) / PANEL, columns_task, &work);
 }
 
 enum answer try_product(const struct trial *call)
 {
     const struct rows a = call->a, b = call->b, c = call->c;
-    const integer inner = call->kind == 2 ? a.count : a.width;
-    NEED_SIZES(call->kind >= 0 && call->kind <= 2 && sized(a, a.count, a.width) && sized(b, b.count, b.width));
-    NEED_SIZES(inner == (call->kind == 1 ? b.width : b.count));
-    NEED_SIZES(sized(c, call->kind == 2 ? a.width : a.count, call->kind == 1 ? b.count : b.width));
-    void (*const kinds[3])(integer, integer, integer, struct matrix, struct matrix, _Bool, real *, integer)
-        = {product, product_with_transposed, product_of_transposed};
-    kinds[call->kind](c.count, c.width, inner, (struct matrix){a.at, a.step}, (struct matrix){b.at, b.step}, 0, c.at,
-                      c.step);
+    const integer inner = b.count, columns = b.width, rows = call->transposed ? a.width : a.count;
+    const struct matrix left = {a.at, a.step}, right = {b.at, b.step}, nothing = {NULL, 0};
+    NEED_SIZES(columns % LANES == 0 && sized(b, inner, columns) && sized(c, rows, columns));
+    NEED_SIZES(call->transposed ? sized(a, inner, rows) : sized(a, rows, inner));
+    if (call->transposed) {
+        product_of_transposed(1, rows, columns, inner, left, right, nothing, c.at, c.step);
+        return DONE;
+    }
+    real *panels = malloc((size_t)(inner * columns + 1) * sizeof(real));
+    if (panels == NULL)
+        return NO_MEMORY;
+    for (integer k = 0; k < inner; k++)
+        for (integer column = 0; column < columns; column++)
+            *in_panels(panels, inner, columns, k, column) = row_at(b, k)[column];
+    product(1, rows, columns, inner, left, panels, nothing, c.at, c.step);
+    free(panels);
     return DONE;
 }

@@ -1,0 +1,34 @@
+/* The gates of GatedGCN in one piece of a batch, which no edge leaves. Nodes and edges are counted from the first of the
+   piece; rows are `padded` numbers long, a multiple of LANES, of which the first `width` matter.
+
+   The maps of a node stand side by side in a row of `node`, in parts: what the gate gets from a target, what it gets
+   from a source, what a node gives itself and its neighbours (the values), and the same of the second stream, values
+   first. The first input h makes the first four parts, the second input p all from the third on. */
+#ifndef LSPE_GATES_H
+#define LSPE_GATES_H
+
+#include "tasks.h"
+
+enum { AT_TARGET, AT_SOURCE, SELF, VALUE, SECOND_VALUE, SECOND_SELF };
+static inline integer parts_of(integer streams) { return 2 + 2 * streams; }
+
+struct gate {
+    integer first_node, nodes, first_edge, edges, width, padded, streams;
+    struct edges all;                /* of the whole batch */
+    real *node;                      /* [nodes, parts, padded] */
+    real *values, *logits, *sums[2]; /* values [nodes, streams, padded]; logits begin as the edges' part of them */
+
+    const real *sums_gradient[2];
+    real *node_gradient;
+    real *edge_gradient; /* of the logits: begins as what comes from elsewhere */
+    real *gates;         /* [edges], room */
+    real *pull;          /* [nodes, streams], room: gradient of the sum of gated values */
+};
+
+/* From node and logits to the values, the whole logits and the sums. */
+void gates_forward(integer threads, const struct gate *piece);
+
+/* From the gradients of sums and logits to those of node and of the edges' part of the logits. */
+void gates_backward(integer threads, const struct gate *piece);
+
+#endif

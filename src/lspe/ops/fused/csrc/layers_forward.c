@@ -1,0 +1,223 @@
+/* GatedGCN layers forward. A layer opens with the maps and the gates, which give its sums, and closes with what stands
+   around them: normalisation, ReLU, tanh, residuals and dropout. */
+#include "layers.h"
+
+#include <stdlib.h>
+
+static struct matrix as_matrix(struct rows rows) { return (struct matrix){rows.at, rows.step}; }
+
+/* From the streams of a piece to its sums; `node` is room for its rows of maps. Rows are those of the piece. */
+static void open_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
+                       real *node)
+{
+    const integer padded = stack->padded, width = stack->width, row = parts_of(stack->streams) * padded;
+    const integer nodes = place.in[H].count, edges = place.in[E].count;
+    const struct maps maps = stack->maps[layer];
+    product(threads, nodes, 4 * padded, width, as_matrix(place.in[H]), maps.of[H], (struct matrix){maps.bias, 0}, node,
+            row);
+    if (stack->streams == 2) {
+        real *both = node + SELF * padded, *second = node + SECOND_VALUE * padded;
+        product(threads, nodes, 2 * padded, width, as_matrix(place.in[P]), maps.of[P], (struct matrix){both, row}, both,
+                row);
+        product(threads, nodes, 2 * padded, width, as_matrix(place.in[P]), maps.of[P] + 2 * padded * width,
+                (struct matrix){maps.bias + SECOND_VALUE * padded, 0}, second, row);
+    }
+    product(threads, edges, padded, width, as_matrix(place.in[E]), maps.of[E], (struct matrix){maps.bias + row, 0},
+            place.sum[E].at, padded);
+    const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
+                              .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
+                              .streams = stack->streams, .all = stack->call->edges, .node = node,
+                              .values = place.values, .logits = place.sum[E].at,
+                              .sums = {place.sum[H].at, place.sum[P].at}};
+    gates_forward(threads, &gate);
+}
+
+static inline void clear_padding(struct rows rows, integer row)
+{
+    memset(row_at(rows, row) + rows.width, 0, (size_t)(rows.step - rows.width) * sizeof(real));
+}
+
+/* From the sums of a piece to the streams that come out; these may be the ones that went in. */
+static void close_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
+                        const struct rows *out)
+{
+    const struct gated_layer *of = &stack->call->layer[layer];
+    for (integer s = H; s <= E; s++) {
+        struct norm norm = norm_of(stack, layer, s, piece, place.sum[s], place.statistics);
+        norm.out = out[s];
+        if (of->residual)
+            norm.residual = place.in[s];
+        normalise(threads, &norm);
+    }
+    if (stack->streams == 2)
+        tanh_forward(&(struct activation){.threads = threads, .x = place.sum[P], .out = out[P],
+                                          .other = of->residual ? place.in[P] : (struct rows){0}});
+    for (integer s = 0; s <= stack->streams; s++) {
+        if (of->dropout > 0)
+            drop_rows(threads, of->seed[s], of->dropout, cuts_of(stack, s)[piece], out[s], out[s]);
+        for (integer row = 0; row < out[s].count && out[s].step > out[s].width; row++)
+            clear_padding(out[s], row);
+    }
+}
+
+/* A place in the memory of the whole batch, as far as it is that of a piece. */
+static struct place of_piece(const struct stack *stack, struct place place, integer piece)
+{
+    for (integer s = 0; s <= stack->streams; s++) {
+        place.in[s] = piece_rows(stack, place.in[s], s, piece);
+        place.sum[s] = piece_rows(stack, place.sum[s], s, piece);
+    }
+    place.values += stack->node_cuts[piece] * stack->streams * stack->padded;
+    return place;
+}
+
+static void copy_rows(struct rows from, struct rows to)
+{
+    for (integer row = 0; row < from.count; row++) {
+        memcpy(row_at(to, row), row_at(from, row), (size_t)from.width * sizeof(real));
+        clear_padding(to, row);
+    }
+}
+
+static void take_in(const struct stack *stack, integer piece, const struct rows *to)
+{
+    for (integer s = 0; s <= stack->streams; s++)
+        copy_rows(piece_rows(stack, stack->call->in[s], s, piece), to[s]);
+}
+
+/* What comes out of a layer: what goes into the next, or out of all. */
+static void rows_behind(const struct stack *stack, integer layer, integer piece, struct rows *out)
+{
+    const _Bool last = layer + 1 == stack->call->count;
+    const struct place next = last ? (struct place){0} : place_of(stack, layer + 1);
+    for (integer s = 0; s <= stack->streams; s++)
+        out[s] = piece_rows(stack, last ? stack->call->out[s] : next.in[s], s, piece);
+}
+
+static void close_in_memory(struct stack *stack, integer layer, integer piece, integer threads)
+{
+    struct rows out[3] = {0};
+    rows_behind(stack, layer, piece, out);
+    close_layer(stack, layer, piece, threads, of_piece(stack, place_of(stack, layer), piece), out);
+}
+
+static void next_layer(struct stack *stack, integer piece, integer threads)
+{
+    const struct place place = of_piece(stack, place_of(stack, stack->layer), piece);
+    if (stack->layer == 0)
+        take_in(stack, piece, place.in);
+    else
+        close_in_memory(stack, stack->layer - 1, piece, threads);
+    if (place.in[H].count == 0)
+        return;
+    real *node = malloc((size_t)(place.in[H].count * parts_of(stack->streams) * stack->padded) * sizeof(real));
+    if (node == NULL) {
+        stack->failed = 1;
+        return;
+    }
+    open_layer(stack, stack->layer, piece, threads, place, node);
+    free(node);
+    for (integer s = H; s <= E; s++)
+        if (stack->call->layer[stack->layer].norm[s].of_rows) {
+            const struct norm norm = norm_of(stack, stack->layer, s, piece, place.sum[s], place.statistics);
+            find_moments(threads, &norm);
+        }
+}
+
+static void finish(struct stack *stack, integer piece, integer threads)
+{
+    close_in_memory(stack, stack->call->count - 1, piece, threads);
+}
+
+/* Mean, variance and rate of a normalisation: those of the rows, which go into the running ones, or these. */
+static void find_statistics(const struct stack *stack, integer layer, integer stream, real *statistics)
+{
+    const struct normal *norm = &stack->call->layer[layer].norm[stream];
+    const integer width = stack->width;
+    real *mean = statistics + 3 * stream * width, *variance = mean + width, *rate = variance + width;
+    if (norm->of_rows) {
+        struct moments moments = {0};
+        const integer *cuts = cuts_of(stack, stream);
+        for (integer piece = 0; piece < stack->pieces; piece++)
+            add_moments(&moments, piece_sums(stack, stream, piece), cuts[piece + 1] - cuts[piece], width);
+        for (integer c = 0; c < width; c++) {
+            mean[c] = (real)moments.mean[c];
+            variance[c] = (real)(moments.squares[c] / moments.rows);
+        }
+        const real weight = (real)norm->momentum, unbiased = (real)(moments.rows / (moments.rows - 1));
+        for (integer c = 0; c < width; c++) {
+            norm->running_mean.at[c] += weight * (mean[c] - norm->running_mean.at[c]);
+            norm->running_variance.at[c] += weight * (unbiased * variance[c] - norm->running_variance.at[c]);
+        }
+    } else {
+        memcpy(mean, norm->running_mean.at, (size_t)width * sizeof(real));
+        memcpy(variance, norm->running_variance.at, (size_t)width * sizeof(real));
+    }
+    for (integer c = 0; c < width; c++)
+        rate[c] = (real)(1 / sqrt((double)variance[c] + norm->epsilon));
+}
+
+static enum answer forward_in_memory(struct stack *stack)
+{
+    for (stack->layer = 0; stack->layer < stack->call->count; stack->layer++) {
+        const enum answer answer = for_pieces(stack, next_layer);
+        if (answer != DONE)
+            return answer;
+        for (integer s = H; s <= E; s++)
+            find_statistics(stack, stack->layer, s, place_of(stack, stack->layer).statistics);
+    }
+    return for_pieces(stack, finish);
+}
+
+/* A piece through all layers, in the rows that come out at the end; nothing is kept. */
+static void all_layers(struct stack *stack, integer piece, integer threads)
+{
+    const integer padded = stack->padded, width = stack->width, streams = stack->streams;
+    struct place place = {0};
+    for (integer s = 0; s <= streams; s++)
+        place.in[s] = piece_rows(stack, stack->call->out[s], s, piece);
+    take_in(stack, piece, place.in);
+    const integer nodes = place.in[H].count, edges = place.in[E].count, parts = parts_of(streams);
+    if (nodes == 0)
+        return;
+    real *room = malloc((size_t)((nodes * (parts + 2 * streams) + edges) * padded) * sizeof(real)), *node = room;
+    if (room == NULL) {
+        stack->failed = 1;
+        return;
+    }
+    place.sum[H] = (struct rows){node + nodes * parts * padded, nodes, width, padded};
+    place.sum[P] = (struct rows){place.sum[H].at + nodes * padded, nodes, width, padded};
+    place.values = place.sum[H].at + streams * nodes * padded;
+    place.sum[E] = (struct rows){place.values + streams * nodes * padded, edges, width, padded};
+    for (integer layer = 0; layer < stack->call->count; layer++) {
+        place.statistics = stack->partial + layer * 6 * width;
+        open_layer(stack, layer, piece, threads, place, node);
+        close_layer(stack, layer, piece, threads, place, place.in);
+    }
+    free(room);
+}
+
+static enum answer forward_in_pieces(struct stack *stack)
+{
+    for (integer layer = 0; layer < stack->call->count; layer++)
+        for (integer s = H; s <= E; s++)
+            find_statistics(stack, layer, s, stack->partial + layer * 6 * stack->width);
+    return for_pieces(stack, all_layers);
+}
+
+enum answer gated_layers_forward(const struct gated_layers *call)
+{
+    const enum answer answer = check_layers(call, 0);
+    if (answer != DONE)
+        return answer;
+    struct stack stack = stack_of(call);
+    const integer maps = maps_size(&stack), statistics = call->count * 6 * stack.width;
+    real *room = memory_for(maps + statistics + sums_size(&stack, H) + sums_size(&stack, E));
+    if (room == NULL)
+        return NO_MEMORY;
+    pack_forward(&stack, room);
+    stack.partial = room + maps;
+    stack.sums[H] = stack.partial + statistics;
+    stack.sums[E] = stack.sums[H] + sums_size(&stack, H);
+    return keeps_memory(call) ? forward_in_memory(&stack) : forward_in_pieces(&stack);
+}

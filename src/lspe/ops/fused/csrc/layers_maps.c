@@ -1,0 +1,132 @@
+/* The maps of GatedGCN layers as products of matrices take them, and the way back of their gradients.
+
+   What h is multiplied by makes four parts of a row of maps, what p is multiplied by makes four, and e one (gates.h).
+   Each part is padded with zeros to `padded` columns. */
+#include "layers.h"
+
+/* Which map makes which part of a row: of h, of e and of p. */
+static const integer MAKERS[3][4] = {{B1, B2, A1, A2}, {B3}, {A1, A2, C2, C1}};
+static const integer PARTS[3] = {4, 1, 4};
+static const integer OF_BIAS[7] = {B1, B2, A1, A2, C2, C1, B3};
+
+/* Where the columns for a stream begin in a map: A1 and A2 see [h, p]. */
+static inline integer first_column(integer stream, integer map, integer width)
+{
+    return stream == P && (map == A1 || map == A2) ? width : 0;
+}
+
+static integer layer_maps_size(const struct stack *stack)
+{
+    const integer padded = stack->padded;
+    return padded * padded * (stack->streams == 2 ? 9 : 5) + (parts_of(stack->streams) + 1) * padded;
+}
+
+integer maps_size(const struct stack *stack) { return stack->call->count * layer_maps_size(stack); }
+
+static struct maps take_maps(const struct stack *stack, real *room)
+{
+    struct maps maps = {0};
+    for (integer s = 0; s <= stack->streams; s++) {
+        maps.of[s] = room;
+        room += PARTS[s] * stack->padded * stack->padded;
+    }
+    maps.bias = room;
+    return maps;
+}
+
+/* [inputs, parts of outputs] in panels. */
+static void pack_stream_forward(const struct stack *stack, const struct gated_layer *layer, integer stream, real *to)
+{
+    const integer width = stack->width, padded = stack->padded, columns = PARTS[stream] * padded;
+    for (integer column = 0; column < columns; column += LANES) {
+        const struct rows map = layer->map[MAKERS[stream][column / padded]];
+        const integer output = column % padded, first = first_column(stream, MAKERS[stream][column / padded], width);
+        const integer outputs = width - output < LANES ? width - output : LANES;
+        for (integer k = 0; k < width; k++) {
+            real *into = in_panels(to, width, columns, k, column);
+            for (integer c = 0; c < outputs; c++)
+                into[c] = row_at(map, output + c)[first + k];
+            for (integer c = outputs < 0 ? 0 : outputs; c < LANES; c++)
+                into[c] = 0;
+        }
+    }
+}
+
+static void pack_forward_task(void *argument, integer number)
+{
+    const struct stack *stack = argument;
+    const struct gated_layer *layer = &stack->call->layer[number];
+    const struct maps maps = stack->maps[number];
+    for (integer s = 0; s <= stack->streams; s++)
+        pack_stream_forward(stack, layer, s, maps.of[s]);
+    const integer parts = parts_of(stack->streams);
+    memset(maps.bias, 0, (size_t)((parts + 1) * stack->padded) * sizeof(real));
+    for (integer part = 0; part <= parts; part++)
+        memcpy(maps.bias + part * stack->padded, layer->bias[part == parts ? B3 : OF_BIAS[part]].at,
+               (size_t)stack->width * sizeof(real));
+}
+
+/* [parts of outputs, inputs] in panels. */
+static void pack_stream_backward(const struct stack *stack, const struct gated_layer *layer, integer stream, real *to)
+{
+    const integer width = stack->width, padded = stack->padded, inner = PARTS[stream] * padded;
+    memset(to, 0, (size_t)(inner * padded) * sizeof(real));
+    for (integer k = 0; k < inner; k++) {
+        const integer number = MAKERS[stream][k / padded], output = k % padded;
+        if (output >= width)
+            continue;
+        const real *from = row_at(layer->map[number], output) + first_column(stream, number, width);
+        for (integer column = 0; column < width; column += LANES)
+            memcpy(in_panels(to, inner, padded, k, column), from + column,
+                   (size_t)(width - column < LANES ? width - column : LANES) * sizeof(real));
+    }
+}
+
+static void pack_backward_task(void *argument, integer number)
+{
+    const struct stack *stack = argument;
+    for (integer s = 0; s <= stack->streams; s++)
+        pack_stream_backward(stack, &stack->call->layer[number], s, stack->maps[number].of[s]);
+}
+
+static void pack(struct stack *stack, real *room, task one)
+{
+    for (integer layer = 0; layer < stack->call->count; layer++)
+        stack->maps[layer] = take_maps(stack, room + layer * layer_maps_size(stack));
+    run_tasks(stack->call->threads, stack->call->count, one, stack);
+}
+
+void pack_forward(struct stack *stack, real *room) { pack(stack, room, pack_forward_task); }
+void pack_backward(struct stack *stack, real *room) { pack(stack, room, pack_backward_task); }
+
+/* Adds a row of numbers of all groups. */
+static void add_groups(const struct stack *stack, integer at, integer count, real *to)
+{
+    memcpy(to, stack->partial + at, (size_t)count * sizeof(real));
+    for (integer group = 1; group < stack->groups; group++) {
+        const real *more = stack->partial + group * stack->partial_size + at;
+        for (integer c = 0; c < count; c++)
+            to[c] += more[c];
+    }
+}
+
+void unpack_gradients(const struct stack *stack, integer layer, real *gradients)
+{
+    const integer width = stack->width, padded = stack->padded, maps = stack->streams == 2 ? 7 : 5;
+    real *weight[7], *bias[7], *next = gradients;
+    for (integer m = 0; m < maps; m++) {
+        weight[m] = next;
+        bias[m] = weight[m] + stack->call->layer[layer].map[m].width * width;
+        next = bias[m] + width;
+    }
+    integer at = 0;
+    for (integer s = 0; s <= stack->streams; s++)
+        for (integer part = 0; part < PARTS[s]; part++, at += padded * padded) {
+            const integer map = MAKERS[s][part], inputs = stack->call->layer[layer].map[map].width;
+            for (integer o = 0; o < width; o++)
+                add_groups(stack, at + o * padded, width, weight[map] + o * inputs + first_column(s, map, width));
+        }
+    for (integer part = 0; part < parts_of(stack->streams); part++)
+        add_groups(stack, at + part * padded, width, bias[OF_BIAS[part]]);
+    memcpy(bias[B3], bias[B1], (size_t)width * sizeof(real)); /* both are added to the same logits */
+}
