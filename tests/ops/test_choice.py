@@ -217,3 +217,20 @@ def test_without_the_functions_of_pytorch(fresh_library: None, monkeypatch: pyte
 
     monkeypatch.setattr("lspe.ops.fused.library.find_function", lambda name: 0)
     assert_equal_to_plain(cases.gate(CORNER_CASES["decalin"], positions=True))
+
+
+VECTORS = """
+from tests.ops.test_gated_layers import MANY, build, largest_difference, one_by_one, results, run_layers, use
+layers = build("dropout")
+expected = results(one_by_one, layers, MANY)
+with use("fused"):
+    print(largest_difference(results(run_layers, layers, MANY), expected) < 1e-10)
+"""
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_vectors_of_other_processors(width: int, tmp_path: Path) -> None:
+    """SSE's and AVX-512's: the compiler makes do with what there is."""
+    flags = f"-DVECTOR_BYTES={width} -Wno-psabi"
+    root = str(Path(__file__).parents[2])
+    assert python(VECTORS, LSPE_CACHE=str(tmp_path), LSPE_CFLAGS=flags, PYTHONPATH=root).stdout.strip() == "True"

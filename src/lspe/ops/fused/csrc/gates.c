@@ -4,11 +4,6 @@
 static const integer SELF_OF[2] = {SELF, SECOND_SELF};
 static const real EPSILON = (real)1e-6;
 
-static inline const real *row_of(const struct gate *work, integer node)
-{
-    return work->node + node * parts_of(work->streams) * work->padded;
-}
-
 /* Edges that lead to a node, or away from it, as slots; their own numbers and their ends, all within the piece. */
 static inline integer in_begin(const struct gate *work, integer node)
 {
@@ -35,34 +30,39 @@ static inline integer target_of(const struct gate *work, integer edge)
     return work->all.target.at[work->first_edge + edge] - work->first_node;
 }
 
+static inline void add_to(real *sum, vector value) { store(sum, load(sum) + value); }
+
 static inline void clear(real *values, integer count) { memset(values, 0, (size_t)count * sizeof *values); }
 
 #define inlined static inline __attribute__((always_inline)) /* so that the number of streams is known when compiled */
 
 inlined void sum_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
-    const integer padded = work->padded;
+    const integer padded = work->padded, parts = 2 + streams;
+    real total[padded], sum[streams * padded];
     for (integer node = first; node < end; node++) {
-        const real *own = row_of(work, node);
-        memcpy(work->values + node * streams * padded, own + VALUE * padded, (size_t)(streams * padded) * sizeof(real));
-        for (integer c = 0; c < padded; c += LANES) {
-            const vector at_target = load(own + AT_TARGET * padded + c);
-            vector total = all(0), sum[2] = {all(0), all(0)};
-            for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
-                const integer edge = in_edge(work, slot);
-                const real *from = row_of(work, source_of(work, edge)) + c;
-                real *logits = work->logits + edge * padded + c;
-                const vector logit = load(logits) + at_target + load(from + AT_SOURCE * padded);
+        const real *own = work->node + node * parts * padded;
+        clear(total, padded);
+        clear(sum, streams * padded);
+        for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
+            const integer edge = in_edge(work, slot), from = source_of(work, edge);
+            const real *at_source = work->node + (from * parts + AT_SOURCE) * padded;
+            const real *values = work->values + from * streams * padded;
+            real *logits = work->logits + edge * padded;
+            for (integer c = 0; c < padded; c += LANES) {
+                const vector logit = load(logits + c) + load(own + AT_TARGET * padded + c) + load(at_source + c);
                 const vector gate = sigmoid(logit);
-                store(logits, logit);
-                total += gate;
+                store(logits + c, logit);
+                add_to(total + c, gate);
                 for (integer stream = 0; stream < streams; stream++)
-                    sum[stream] += gate * load(from + (VALUE + stream) * padded);
+                    add_to(sum + stream * padded + c, gate * load(values + stream * padded + c));
             }
-            for (integer stream = 0; stream < streams; stream++)
-                store(work->sums[stream] + node * padded + c,
-                      load(own + SELF_OF[stream] * padded + c) + sum[stream] / (total + EPSILON));
         }
+        for (integer stream = 0; stream < streams; stream++)
+            for (integer c = 0; c < padded; c += LANES)
+                store(work->sums[stream] + node * padded + c, load(own + (SELF + stream) * padded + c)
+                                                                  + load(sum + stream * padded + c)
+                                                                        / (load(total + c) + EPSILON));
     }
 }
 
@@ -81,45 +81,50 @@ static void sum_task(void *argument, integer number)
 inlined void target_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
     const integer padded = work->padded;
+    real total[padded], sum[streams * padded], of_total[padded], of_target[padded];
     for (integer node = first; node < end; node++) {
-        const integer begin = in_begin(work, node), behind = in_begin(work, node + 1);
-        real *own = work->node_gradient + node * parts_of(streams) * padded;
-        for (integer c = 0; c < padded; c += LANES) {
-            vector total = all(EPSILON), sum[2] = {all(0), all(0)};
-            for (integer slot = begin; slot < behind; slot++) {
-                const integer edge = in_edge(work, slot);
-                const real *from = work->values + source_of(work, edge) * streams * padded + c;
+        real *own = work->node_gradient + node * parts_of(streams) * padded, *pull = work->pull + node * streams * padded;
+        clear(total, padded);
+        clear(sum, streams * padded);
+        clear(of_target, padded);
+        for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
+            const integer edge = in_edge(work, slot);
+            const real *values = work->values + source_of(work, edge) * streams * padded;
+            for (integer c = 0; c < padded; c += LANES) {
                 const vector gate = sigmoid(load(work->logits + edge * padded + c));
                 store(work->gates + edge * padded + c, gate);
-                total += gate;
+                add_to(total + c, gate);
                 for (integer stream = 0; stream < streams; stream++)
-                    sum[stream] += gate * load(from + stream * padded);
+                    add_to(sum + stream * padded + c, gate * load(values + stream * padded + c));
             }
-            const vector share = 1 / total;
-            vector of_total = all(0), of_target = all(0), pull[2];
+        }
+        for (integer c = 0; c < padded; c += LANES) {
+            const vector share = 1 / (load(total + c) + EPSILON);
+            vector gradient_of_total = all(0);
             for (integer stream = 0; stream < streams; stream++) {
                 const vector gradient = load(work->sums_gradient[stream] + node * padded + c);
-                pull[stream] = gradient * share;
-                of_total -= pull[stream] * sum[stream] * share;
                 store(own + SELF_OF[stream] * padded + c, gradient);
-                store(work->pull + (node * streams + stream) * padded + c, pull[stream]);
+                store(pull + stream * padded + c, gradient * share);
+                gradient_of_total -= gradient * share * load(sum + stream * padded + c) * share;
             }
-            for (integer slot = begin; slot < behind; slot++) {
-                const integer edge = in_edge(work, slot);
-                const real *from = work->values + source_of(work, edge) * streams * padded + c;
-                const vector gate = load(work->gates + edge * padded + c);
-                vector of_gate = of_total;
-                for (integer stream = 0; stream < streams; stream++)
-                    of_gate += pull[stream] * load(from + stream * padded);
-                real *gradients = work->edge_gradient + edge * padded + c;
-                const vector gradient = of_gate * gate * (1 - gate) + load(gradients);
-                store(gradients, gradient);
-                of_target += gradient;
-            }
-            store(own + AT_TARGET * padded + c, of_target);
+            store(of_total + c, gradient_of_total);
         }
-        for (integer slot = begin; slot < behind; slot++)
-            clear(work->edge_gradient + in_edge(work, slot) * padded + work->width, padded - work->width);
+        for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
+            const integer edge = in_edge(work, slot);
+            const real *values = work->values + source_of(work, edge) * streams * padded;
+            real *gradients = work->edge_gradient + edge * padded;
+            for (integer c = 0; c < padded; c += LANES) {
+                const vector gate = load(work->gates + edge * padded + c);
+                vector of_gate = load(of_total + c);
+                for (integer stream = 0; stream < streams; stream++)
+                    of_gate += load(pull + stream * padded + c) * load(values + stream * padded + c);
+                const vector gradient = of_gate * gate * (1 - gate) + load(gradients + c);
+                store(gradients + c, gradient);
+                add_to(of_target + c, gradient);
+            }
+            clear(gradients + work->width, padded - work->width);
+        }
+        memcpy(own + AT_TARGET * padded, of_target, (size_t)padded * sizeof(real));
     }
 }
 
@@ -138,19 +143,17 @@ inlined void source_rows(const struct gate *work, const integer streams, integer
     const integer padded = work->padded, parts = parts_of(streams);
     for (integer node = first; node < end; node++) {
         real *own = work->node_gradient + node * parts * padded;
-        for (integer c = 0; c < padded; c += LANES) {
-            vector of_source = all(0), of_value[2] = {all(0), all(0)};
-            for (integer slot = out_begin(work, node); slot < out_begin(work, node + 1); slot++) {
-                const integer edge = out_edge(work, slot);
-                const real *pull = work->pull + target_of(work, edge) * streams * padded + c;
+        clear(own + AT_SOURCE * padded, padded);
+        clear(own + VALUE * padded, streams * padded);
+        for (integer slot = out_begin(work, node); slot < out_begin(work, node + 1); slot++) {
+            const integer edge = out_edge(work, slot);
+            const real *pull = work->pull + target_of(work, edge) * streams * padded;
+            for (integer c = 0; c < padded; c += LANES) {
                 const vector gate = load(work->gates + edge * padded + c);
-                of_source += load(work->edge_gradient + edge * padded + c);
+                add_to(own + AT_SOURCE * padded + c, load(work->edge_gradient + edge * padded + c));
                 for (integer stream = 0; stream < streams; stream++)
-                    of_value[stream] += gate * load(pull + stream * padded);
+                    add_to(own + (VALUE + stream) * padded + c, gate * load(pull + stream * padded + c));
             }
-            store(own + AT_SOURCE * padded + c, of_source);
-            for (integer stream = 0; stream < streams; stream++)
-                store(own + (VALUE + stream) * padded + c, of_value[stream]);
         }
         for (integer part = 0; part < parts; part++)
             clear(own + part * padded + work->width, padded - work->width);

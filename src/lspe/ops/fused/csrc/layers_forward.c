@@ -4,29 +4,38 @@
 
 #include <stdlib.h>
 
-static struct matrix as_matrix(struct rows rows) { return (struct matrix){rows.at, rows.step}; }
+static struct rows whole(struct rows rows) { return (struct rows){rows.at, rows.count, rows.step, rows.step}; }
+
+/* Some columns of the maps: out = bias + x maps, or added to what is there. */
+static void map_rows(integer threads, struct rows x, const real *maps, const real *bias, struct rows out)
+{
+    const struct matrix start = bias == NULL ? (struct matrix){out.at, out.step} : (struct matrix){bias, 0};
+    product(threads, x.count, out.width, x.width, (struct matrix){x.at, x.step}, maps, start, out.at, out.step);
+}
 
 /* From the streams of a piece to its sums; `node` is room for its rows of maps. Rows are those of the piece. */
 static void open_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
                        real *node)
 {
-    const integer padded = stack->padded, width = stack->width, row = parts_of(stack->streams) * padded;
-    const integer nodes = place.in[H].count, edges = place.in[E].count;
+    const integer padded = stack->padded, width = stack->width, streams = stack->streams;
+    const integer nodes = place.in[H].count, edges = place.in[E].count, row = (2 + streams) * padded;
     const struct maps maps = stack->maps[layer];
-    product(threads, nodes, 4 * padded, width, as_matrix(place.in[H]), maps.of[H], (struct matrix){maps.bias, 0}, node,
-            row);
-    if (stack->streams == 2) {
-        real *both = node + SELF * padded, *second = node + SECOND_VALUE * padded;
-        product(threads, nodes, 2 * padded, width, as_matrix(place.in[P]), maps.of[P], (struct matrix){both, row}, both,
-                row);
-        product(threads, nodes, 2 * padded, width, as_matrix(place.in[P]), maps.of[P] + 2 * padded * width,
-                (struct matrix){maps.bias + SECOND_VALUE * padded, 0}, second, row);
-    }
-    product(threads, edges, padded, width, as_matrix(place.in[E]), maps.of[E], (struct matrix){maps.bias + row, 0},
-            place.sum[E].at, padded);
+    const struct rows h = place.in[H], p = place.in[P], e = place.in[E];
+    const integer map = padded * padded, value = streams * padded;
+    const struct rows part[6] = {[AT_TARGET] = {node, nodes, padded, row},
+                                 [AT_SOURCE] = {node + padded, nodes, padded, row},
+                                 [SELF] = {node + 2 * padded, nodes, padded, row},
+                                 [VALUE] = {place.values, nodes, padded, value},
+                                 [SECOND_VALUE] = {place.values + padded, nodes, padded, value},
+                                 [SECOND_SELF] = {node + 3 * padded, nodes, padded, row}};
+    for (integer i = AT_TARGET; i <= VALUE; i++)
+        map_rows(threads, h, maps.of[H] + i * map, maps.bias + i * padded, part[i]);
+    for (integer i = SELF; i <= SECOND_SELF && streams == 2; i++)
+        map_rows(threads, p, maps.of[P] + (i - SELF) * map, i > VALUE ? maps.bias + i * padded : NULL, part[i]);
+    map_rows(threads, e, maps.of[E], maps.bias + parts_of(streams) * padded, whole(place.sum[E]));
     const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
                               .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
-                              .streams = stack->streams, .all = stack->call->edges, .node = node,
+                              .streams = streams, .all = stack->call->edges, .node = node,
                               .values = place.values, .logits = place.sum[E].at,
                               .sums = {place.sum[H].at, place.sum[P].at}};
     gates_forward(threads, &gate);
@@ -110,7 +119,7 @@ static void next_layer(struct stack *stack, integer piece, integer threads)
         close_in_memory(stack, stack->layer - 1, piece, threads);
     if (place.in[H].count == 0)
         return;
-    real *node = malloc((size_t)(place.in[H].count * parts_of(stack->streams) * stack->padded) * sizeof(real));
+    real *node = malloc((size_t)(place.in[H].count * (2 + stack->streams) * stack->padded) * sizeof(real));
     if (node == NULL) {
         stack->failed = 1;
         return;
@@ -177,7 +186,7 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
     for (integer s = 0; s <= streams; s++)
         place.in[s] = piece_rows(stack, stack->call->out[s], s, piece);
     take_in(stack, piece, place.in);
-    const integer nodes = place.in[H].count, edges = place.in[E].count, parts = parts_of(streams);
+    const integer nodes = place.in[H].count, edges = place.in[E].count, parts = 2 + streams;
     if (nodes == 0)
         return;
     real *room = malloc((size_t)((nodes * (parts + 2 * streams) + edges) * padded) * sizeof(real)), *node = room;

@@ -34,19 +34,17 @@ static struct maps take_maps(const struct stack *stack, real *room)
     return maps;
 }
 
-/* [inputs, parts of outputs] in panels. */
-static void pack_stream_forward(const struct stack *stack, const struct gated_layer *layer, integer stream, real *to)
+/* Each part [inputs, outputs] in panels. */
+static void pack_part_forward(const struct stack *stack, struct rows map, integer first, real *to)
 {
-    const integer width = stack->width, padded = stack->padded, columns = PARTS[stream] * padded;
-    for (integer column = 0; column < columns; column += LANES) {
-        const struct rows map = layer->map[MAKERS[stream][column / padded]];
-        const integer output = column % padded, first = first_column(stream, MAKERS[stream][column / padded], width);
-        const integer outputs = width - output < LANES ? width - output : LANES;
+    const integer width = stack->width, padded = stack->padded;
+    for (integer output = 0; output < padded; output += LANES) {
+        const integer left = width - output, outputs = left < 0 ? 0 : left < LANES ? left : LANES;
         for (integer k = 0; k < width; k++) {
-            real *into = in_panels(to, width, columns, k, column);
+            real *into = in_panels(to, width, padded, k, output);
             for (integer c = 0; c < outputs; c++)
                 into[c] = row_at(map, output + c)[first + k];
-            for (integer c = outputs < 0 ? 0 : outputs; c < LANES; c++)
+            for (integer c = outputs; c < LANES; c++)
                 into[c] = 0;
         }
     }
@@ -58,7 +56,11 @@ static void pack_forward_task(void *argument, integer number)
     const struct gated_layer *layer = &stack->call->layer[number];
     const struct maps maps = stack->maps[number];
     for (integer s = 0; s <= stack->streams; s++)
-        pack_stream_forward(stack, layer, s, maps.of[s]);
+        for (integer part = 0; part < PARTS[s]; part++) {
+            const integer map = MAKERS[s][part];
+            pack_part_forward(stack, layer->map[map], first_column(s, map, stack->width),
+                              maps.of[s] + part * stack->padded * stack->padded);
+        }
     const integer parts = parts_of(stack->streams);
     memset(maps.bias, 0, (size_t)((parts + 1) * stack->padded) * sizeof(real));
     for (integer part = 0; part <= parts; part++)

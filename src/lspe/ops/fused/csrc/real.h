@@ -18,7 +18,8 @@ typedef int64_t same_size;
 #endif
 
 /* Operators work on vectors lane by lane (a language extension of GCC and Clang). A comparison gives -1 or 0. */
-#if defined(__AVX512F__)
+#if defined(VECTOR_BYTES) /* as somebody wants it */
+#elif defined(__AVX512F__)
 #define VECTOR_BYTES 64
 #elif defined(__AVX__)
 #define VECTOR_BYTES 32
