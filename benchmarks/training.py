@@ -11,8 +11,8 @@ ZINC and CIFAR10 in the data root ($LSPE_DATA) or the network. What a CASE may b
 - epoch, of the cases on ZINC: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000
   graphs. Each has a process of its own for these, whose largest memory is peak.
 
-Without ``--quick`` the step of zinc/gatedgcn-lspe is also timed at growing numbers of graphs, of nodes a graph (several
-molecules taken as one), of layers and of encoding steps k.
+Without CASE and ``--quick`` the step of zinc/gatedgcn-lspe is also timed at growing numbers of graphs, of nodes a graph
+(several molecules taken as one), of layers and of encoding steps k.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> None:
         if case in EPOCHS:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 results[case] |= pool.apply(epoch, (case, arguments.threads))
-    growths = {} if arguments.quick else growth_of(EPOCHS[0])
+    growths = {} if arguments.quick or arguments.cases else growth_of(EPOCHS[0])
     if arguments.plot and growths:
         plot_growth(growths, arguments.plot)
     if arguments.json:
