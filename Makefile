@@ -60,6 +60,7 @@ docs: $(DOCS)  ## build the documentation into site/, strictly
 bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small tables in the data root; half an hour)
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.encodings
+	$(BIN)/python -m benchmarks.own_table
 	$(BIN)/python -m benchmarks.data
 	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.estimators

@@ -49,7 +49,8 @@ class Version:
 
 
 def compare(preset: str, graphs: int, other: Path, threads: int, repeats: int) -> dict[str, float]:
-    from benchmarks.training import first_batch, read_experiment
+    from benchmarks.cases import first_batch
+    from lspe.experiment import read_experiment
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "batch.pt"

@@ -18,9 +18,8 @@ from rich.table import Table
 from torch_geometric.data import Batch
 
 from benchmarks.measure import interleaved, seconds
-from lspe.data import GraphData, iter_table_chunks, load_benchmark, read_table
-from lspe.data.benchmarks.download import find
-from lspe.data.benchmarks.nci import source_file
+from benchmarks.molecules import write_table
+from lspe.data import GraphData, load_benchmark, read_table
 
 BATCH = 128
 
@@ -87,22 +86,6 @@ def table_to_packed(folder: Path, molecules: int) -> dict[str, Any]:
         "molecules_per_s": molecules / total,
         "cores": len(os.sched_getaffinity(0)),
     }
-
-
-def write_table(path: Path, molecules: int) -> None:
-    source = find("zinc250k.csv.gz")
-    smiles: list[str] = []
-    if source is not None:
-        for chunk in iter_table_chunks(source):
-            smiles += chunk.column("smiles")
-            if len(smiles) >= molecules:
-                break
-    else:
-        smiles = [line.split("\t")[0] for line in source_file().read_text().splitlines()]
-    with path.open("w") as file:
-        file.write("smiles,y\n")
-        for number in range(molecules):
-            file.write(f"{smiles[number % len(smiles)]},{number % 97}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""The products of matrices that a network cannot do without, alone: the floor of its training step."""
+"""The products of matrices that a network cannot do without, alone: the floor of its training step.
+
+Counted are the products of the plain forward pass and the two that the gradient of each needs, in their cheapest exact
+arrangement: products of one left side are one product with the right sides beside each other, at padded widths, and
+towers are either one small product each or all together a block-diagonal one, whichever is quicker.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,29 +12,28 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.measure import interleaved
+
 _MULTIPLE = 16
 """Widths are padded to multiples of it, as the fused operators do: such products are quicker than odd ones."""
+_MOST_TOWERS = 16
+"""Batches of more matrices are no towers but, say, the graphs of attention, whose right sides are not maps."""
 
 
 class Products(TorchDispatchMode):
-    """Records rows, inner width and columns of every product of matrices; those of one left side become one."""
+    """Records shape of the left side and columns of every product of matrices; those of one left side become one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.flat: dict[tuple[int, int, int], int] = {}
-        self.batched: list[tuple[torch.Size, torch.Size]] = []
+        self.columns: dict[tuple[Any, ...], list[int]] = {}
         self._kept: list[Tensor] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = function.overloadpacket.__name__
-        if name in ("mm", "addmm", "bmm"):
+        if function.overloadpacket.__name__ in ("mm", "addmm", "bmm"):
             left, right = args[-2:]
             self._kept.append(left)
-            if left.dim() == 3 and left.size(0) > 1:
-                self.batched.append((left.shape, right.shape))
-            else:
-                place = (left.data_ptr(), *left.shape[-2:])
-                self.flat[place] = self.flat.get(place, 0) + _padded(right.size(-1))
+            shape = left.shape[1:] if left.dim() == 3 and left.size(0) == 1 else left.shape
+            self.columns.setdefault((left.data_ptr(), *shape), []).append(right.size(-1))
         return function(*args, **(kwargs or {}))
 
 
@@ -37,8 +41,7 @@ def products_of(forward: Callable[[], object]) -> Callable[[], None]:
     """A function that does the products of ``forward``, and the two that the gradient of each needs."""
     with torch.no_grad(), Products() as products:
         forward()
-    flat = [_Triple((rows, _padded(inner)), (_padded(inner), out)) for (_, rows, inner), out in products.flat.items()]
-    triples = [*flat, *(_Triple(left, right) for left, right in products.batched)]
+    triples = [cheapest(shape, columns) for (_, *shape), columns in products.columns.items()]
 
     def run() -> None:
         for triple in triples:
@@ -49,7 +52,7 @@ def products_of(forward: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-class _Triple:
+class Triple:
     """C = A B forward; the gradients of A and of B backward."""
 
     def __init__(self, left: tuple[int, ...], right: tuple[int, ...]) -> None:
@@ -64,6 +67,27 @@ class _Triple:
         torch.matmul(self.result, self.right.mT, out=self.of_left)
         torch.matmul(self.left.mT, self.result, out=self.of_right)
 
+    def both(self) -> None:
+        self.forward()
+        self.backward()
 
-def _padded(width: int) -> int:
+
+def cheapest(left: list[int], columns: list[int]) -> Triple:
+    """The products of one left side with right sides of so many columns, in the quickest of the arrangements."""
+    *batch, rows, inner = left
+    if not batch:
+        return Triple((rows, padded(inner)), (padded(inner), sum(map(padded, columns))))
+    towers, width = batch[0], sum(columns)
+    if towers > _MOST_TOWERS:
+        return Triple((towers, rows, inner), (towers, inner, width))
+    choices = [
+        Triple((towers, rows, inner), (towers, inner, width)),
+        Triple((towers, rows, padded(inner)), (towers, padded(inner), padded(width))),
+        Triple((rows, padded(towers * inner)), (padded(towers * inner), padded(towers * width))),
+    ]
+    times = interleaved([choice.both for choice in choices], 5)
+    return choices[times.index(min(times))]
+
+
+def padded(width: int) -> int:
     return -(-width // _MULTIPLE) * _MULTIPLE

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import DegreeScalerAggregation
 
-from lspe.nn import FullGraphLayer, GatedGCN, Network, PairAttention, PrincipalAggregation, Topology, TowerPNA
+from lspe.nn import LSPE, FullGraphLayer, GatedGCN, Network, PairAttention, PrincipalAggregation, Topology, TowerPNA
 from lspe.nn.pna import TowerLinear
 
 
@@ -26,6 +26,8 @@ def twin(network: Network) -> Network:
             layer.aggregate_h, layer.aggregate_p = TowersByPyG(layer.aggregate_h), TowersByPyG(layer.aggregate_p)
         elif isinstance(layer, FullGraphLayer):
             layer.attention_h, layer.attention_p = PairsByPyG(layer.attention_h), PairsByPyG(layer.attention_p)
+        elif isinstance(layer, LSPE):
+            network.layers[number] = LSPEByPyG(layer)
         else:
             raise TypeError(f"there is no twin of {type(layer).__name__}")
     return network
@@ -47,13 +49,29 @@ class GatedGCNByPyG(MessagePassing):
         h_new = layer.A1(node) + of_h / (total + 1e-6)
         p_new = layer.C1(p) + of_p / (total + 1e-6)
         h_new = h + F.relu(layer.norm_h(graph.size_norm(h_new) if layer.size_norm else h_new))
-        return h_new, p + torch.tanh(p_new), e + F.relu(layer.norm_e(eta_hat))
+        streams = h_new, p + torch.tanh(p_new), e + F.relu(layer.norm_e(eta_hat))
+        h, p, e = (F.dropout(x, layer.dropout, layer.training) for x in streams)
+        return h, p, e
 
     def edge_update(self, b1_i: Tensor, b2_j: Tensor, b3: Tensor) -> Tensor:
         return b1_i + b2_j + b3
 
     def message(self, gate: Tensor, a2_j: Tensor, c2_j: Tensor) -> Tensor:
         return torch.cat([gate * a2_j, gate * c2_j, gate], dim=-1)
+
+
+class LSPEByPyG(nn.Module):
+    """LSPE around two of PyG's own convolutions."""
+
+    def __init__(self, layer: LSPE) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, h: Tensor, p: Tensor, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor, Tensor]:
+        layer = self.layer
+        h_new = layer.conv_h(torch.cat([h, p], dim=-1), graph.edge_index, e)
+        p_new = layer.conv_p(p, graph.edge_index, e)
+        return h + F.relu(layer.norm_h(h_new)), p + torch.tanh(p_new), e
 
 
 class TowersByPyG(MessagePassing):

@@ -6,21 +6,17 @@ are random: they do not matter for time.
 """
 
 import argparse
-import csv
-import gzip
 import json
 import os
 import resource
 import tempfile
 import threading
 import time
-from itertools import cycle, islice
 from pathlib import Path
 
 import torch
 
-from lspe.data.benchmarks.download import find
-from lspe.data.benchmarks.nci import source_file
+from benchmarks.molecules import write_table
 from lspe.experiment import build_network, read_experiment
 from lspe.features import OGBFeatures
 from lspe.predict import Predictor
@@ -70,19 +66,6 @@ def default_network() -> Predictor:
     torch.manual_seed(0)
     interface = Interface(features=OGBFeatures(), task_names=("y",), class_names=(), scaling=None)
     return Predictor([Member("default", experiment, interface, build_network(experiment).eval())])
-
-
-def write_table(path: Path, count: int) -> None:
-    zinc = find("zinc250k.csv.gz", None)
-    with path.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(["id", "smiles"])
-        if zinc is not None:
-            with gzip.open(zinc, "rt") as file:
-                smiles = [row["smiles"] for row in islice(csv.DictReader(file), count)]
-        else:
-            smiles = [line.split("\t")[0] for line in source_file().read_text().splitlines()]
-        writer.writerows(enumerate(islice(cycle(smiles), count)))
 
 
 def cpu_seconds() -> float:

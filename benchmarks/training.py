@@ -1,18 +1,18 @@
-"""A training step of the paper's networks on ZINC: ours beside three others, in one run.
+"""A training step: ours beside three others, in one run.
 
-``python -m benchmarks.training [PRESET ...] [--json] [--quick] [--repeats 7] [--threads 2] [--plot growth.png]``. Needs
-ZINC in the data root ($LSPE_DATA) or the network.
+``python -m benchmarks.training [CASE ...] [--json] [--quick] [--repeats 7] [--threads 2] [--plot growth.png]``. Needs
+ZINC and CIFAR10 in the data root ($LSPE_DATA) or the network. What a CASE may be, benchmarks/cases.py says.
 
-- step: forward, loss, backward and Adam's update on a batch of 128 graphs, with fused operators.
+- step: forward, loss, backward and Adam's update on a batch, with fused operators.
 - plain: the same with plain PyTorch.
 - pyg: the same with convolutions as one writes them with PyG's ``MessagePassing`` (benchmarks/message_passing.py).
-- floor: the products of matrices of forward and backward alone, at the padded widths, those of one input as one.
+- floor: the products of matrices of forward and backward alone (benchmarks/floor.py).
 - inference: forward only, fused and plain.
-- epoch: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000 graphs. Each preset has a
-  process of its own for these, whose largest memory is peak.
+- epoch, of the cases on ZINC: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000
+  graphs. Each has a process of its own for these, whose largest memory is peak.
 
-Without ``--quick`` the first preset's step is also timed at growing numbers of graphs, of nodes a graph (several
-molecules taken as one), of layers and of encoding steps k.
+Without CASE and ``--quick`` the step of zinc/gatedgcn-lspe is also timed at growing numbers of graphs, of nodes a graph
+(several molecules taken as one), of layers and of encoding steps k.
 """
 
 import argparse
@@ -21,118 +21,111 @@ import json
 import multiprocessing
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Batch
 
+from benchmarks.cases import Case, first_batch, read_case
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth, interleaved, peak_mb, plot_growth, seconds, show
 from benchmarks.message_passing import twin
 from lspe import ops
 from lspe.data import BatchLoader
-from lspe.experiment import Experiment, build_network, load_data, override, read_experiment
-from lspe.nn import Network, Topology
+from lspe.experiment import load_data, override, read_experiment
+from lspe.nn import Topology
 from lspe.training import Objective, evaluate
 from lspe.training.evaluation import EVALUATION_BATCH
 
-PRESETS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")
+EPOCHS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")
+CASES = (*EPOCHS, "zinc/gatedgcn-lspe@32", "own/gatedgcn-lspe", "cifar10/gatedgcn-lspe", "gine-lspe")
 BATCH = 128
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", metavar="PRESET", help=f"by default {', '.join(PRESETS)}")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"by default {', '.join(CASES)}")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser.add_argument("--quick", action="store_true", help="the first preset only, and no growth")
+    parser.add_argument("--quick", action="store_true", help="the first case only, and no growth")
     parser.add_argument("--repeats", type=int, default=7, help="interleaved, the median counts")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--plot", type=Path, help="draw the growth into this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    presets = arguments.presets or PRESETS
-    presets = presets[:1] if arguments.quick else presets
-    results: dict[str, dict[str, Any]] = steps(presets, arguments.repeats)
-    for preset in presets:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            results[preset] |= pool.apply(epoch, (preset, arguments.threads))
-    growths = {} if arguments.quick else growth_of(presets[0])
+    cases = tuple(arguments.cases) or CASES
+    cases = cases[:1] if arguments.quick else cases
+    results: dict[str, dict[str, Any]] = steps(cases, arguments.repeats)
+    for case in cases:
+        if case in EPOCHS:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                results[case] |= pool.apply(epoch, (case, arguments.threads))
+    growths = {} if arguments.quick or arguments.cases else growth_of(EPOCHS[0])
     if arguments.plot and growths:
         plot_growth(growths, arguments.plot)
     if arguments.json:
-        if growths:
-            results[presets[0]]["growth"] = {name: growth.to_dict() for name, growth in growths.items()}
-        print(json.dumps(results, indent=2))
+        grown = {"growth": {name: growth.to_dict() for name, growth in growths.items()}} if growths else {}
+        print(json.dumps({**results, **grown}, indent=2))
         return
-    show(f"training, {BATCH} graphs, {arguments.threads} threads", results)
-    show("ratios", {preset: ratios(row, results[presets[0]]) for preset, row in results.items()})
+    show(f"training, {arguments.threads} threads", results)
+    show("ratios", {case: ratios(row) for case, row in results.items()})
     if growths:
         show("growth", {name: {"exponent": growth.exponent} for name, growth in growths.items()})
 
 
-def steps(presets: tuple[str, ...], repeats: int) -> dict[str, dict[str, float]]:
-    """Milliseconds of a step of each preset, everything in turns with everything."""
+def steps(names: tuple[str, ...], repeats: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of a step of each case, everything in turns with everything."""
     works: dict[tuple[str, str], Callable[[], object]] = {}
-    for preset in presets:
-        network, batch = first_batch(read_experiment(preset))
-        slow = twin(network)
+    graphs: dict[str, int] = {}
+    for name in names:
+        case = read_case(name)
+        slow = replace(case, network=twin(case.network))
+        graphs[name] = case.batch.num_graphs
         works |= {
-            (preset, "step_ms"): stepper(network, batch),
-            (preset, "plain_ms"): plainly(stepper(network, batch)),
-            (preset, "pyg_ms"): plainly(stepper(slow, batch)),
-            (preset, "floor_ms"): products_of(plainly(lambda network=network, batch=batch: network(batch))),
-            (preset, "inference_ms"): inference(network, batch),
-            (preset, "inference_plain_ms"): plainly(inference(network, batch)),
+            (name, "step_ms"): stepper(case),
+            (name, "plain_ms"): plainly(stepper(case)),
+            (name, "pyg_ms"): plainly(stepper(slow)),
+            (name, "floor_ms"): products_of(plainly(lambda case=case: case.network(case.batch))),
+            (name, "inference_ms"): inference(case),
+            (name, "inference_plain_ms"): plainly(inference(case)),
         }
-    results: dict[str, dict[str, float]] = {preset: {} for preset in presets}
-    for (preset, name), time in zip(works, interleaved(list(works.values()), repeats), strict=True):
-        results[preset][name] = 1e3 * time
+    results: dict[str, dict[str, float]] = {name: {"batch_graphs": count} for name, count in graphs.items()}
+    for (name, what), time in zip(works, interleaved(list(works.values()), repeats), strict=True):
+        results[name][what] = 1e3 * time
     for row in results.values():
-        row |= {"batch_graphs": BATCH, "graphs_per_s": 1e3 * BATCH / row["step_ms"]}
+        row["graphs_per_s"] = 1e3 * row["batch_graphs"] / row["step_ms"]
     return results
 
 
-def ratios(row: dict[str, float], first: dict[str, float]) -> dict[str, float]:
-    """What the absolute times come to, beside the first preset's plain step."""
+def ratios(row: dict[str, float]) -> dict[str, float]:
+    """What the absolute times come to."""
     return {
         "plain / step": row["plain_ms"] / row["step_ms"],
         "pyg / step": row["pyg_ms"] / row["step_ms"],
         "step / floor": row["step_ms"] / row["floor_ms"],
         "inference plain / ours": row["inference_plain_ms"] / row["inference_ms"],
-        "step / first plain": row["step_ms"] / first["plain_ms"],
     }
 
 
-def first_batch(experiment: Experiment, graphs: int = BATCH) -> tuple[Network, Batch]:
-    torch.manual_seed(0)
-    return build_network(experiment), load_data(experiment).graphs.batch(np.arange(graphs))
+def stepper(case: Case, topology: Topology | None = None) -> Callable[..., None]:
+    case.network.train()
+    optimizer = torch.optim.Adam(case.network.parameters(), 1e-3, fused=True)
 
-
-def stepper(network: Network, batch: Batch, topology: Topology | None = None) -> Callable[[], object]:
-    network.train()
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
-
-    def step() -> None:
+    def step(batch: Batch = case.batch) -> None:
         optimizer.zero_grad()
-        loss(network(batch, topology), batch).backward()
+        case.loss(case.network(batch, topology), batch).backward()
         optimizer.step()
 
     return step
 
 
-def loss(output: Tensor, batch: Batch) -> Tensor:
-    return (output - batch.y[: len(output)]).abs().mean()
-
-
-def inference(network: Network, batch: Batch) -> Callable[[], object]:
-    network = copy.deepcopy(network).eval()
+def inference(case: Case) -> Callable[[], object]:
+    network = copy.deepcopy(case.network).eval()
 
     @torch.inference_mode()
     def infer() -> None:
-        network(batch)
+        network(case.batch)
 
     return infer
 
@@ -150,17 +143,14 @@ def epoch(preset: str, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
     experiment = read_experiment(preset)
     data = load_data(experiment)
-    network, batch = first_batch(experiment)
-    objective = Objective(experiment.task, None)
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
-    stepper(network, batch)()
+    case = read_case(preset)
+    network, objective = case.network, case.objective
+    step = stepper(case)
+    step()
 
     def train() -> None:
-        network.train()
         for batch in BatchLoader(data.split("train"), BATCH, shuffle=True):
-            optimizer.zero_grad()
-            loss(network(batch), batch).backward()
-            optimizer.step()
+            step(batch)
 
     @torch.inference_mode()
     def predict() -> None:
@@ -184,7 +174,8 @@ def growth_of(preset: str, repeats: int = 5) -> dict[str, Growth]:
     def step_with(*changes: str, graphs: int = BATCH, molecules: int = 1) -> Callable[[], object]:
         network, batch = first_batch(override(experiment, changes), graphs * molecules)
         joined = Topology(batch.edge_index, batch.num_nodes, batch.batch // molecules, num_graphs=graphs)
-        return stepper(network, batch, joined)
+        batch.y = batch.y[:graphs]
+        return stepper(Case(network, batch, Objective(experiment.task)), joined)
 
     few, layers, ks = (8, 16, 32, 64, 128, 256, 512), (2, 4, 8, 16, 32), (4, 8, 16, 32, 64)
     molecules = (1, 2, 4, 8, 16)

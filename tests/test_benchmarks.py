@@ -3,18 +3,23 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 from torch_geometric.data import Batch, Data
 
+from benchmarks import floor
+from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
 from lspe import ops
 from lspe.encodings import RandomWalkEncoding
-from lspe.experiment import build_network, load_preset
+from lspe.experiment import build_network
+from lspe.nn import Network
 from tests.graphs import CORNER_CASES, cubic_8, decalin
 
 
@@ -37,38 +42,65 @@ def zinc_like(k: int) -> Batch:
     return Batch.from_data_list(graphs)
 
 
+def network_of(name: str) -> Network:
+    torch.manual_seed(0)
+    if name != "gine-lspe":
+        return build_network(f"zinc/{name}").double()
+    network = build_network("zinc/gatedgcn-lspe")
+    network.layers = nn.ModuleList(gine_layer(network.dim) for _ in range(4))
+    return network.double()
+
+
 # PyG's standard deviation is zero where ours is √ε
 @pytest.mark.parametrize(
     ("name", "tolerance"),
-    [("gatedgcn-lspe", 1e-8), ("pna-lspe", 1e-3), ("san-lspe", 1e-8), ("graphit-lspe", 1e-8)],
+    [("gatedgcn-lspe", 1e-8), ("pna-lspe", 1e-3), ("san-lspe", 1e-8), ("graphit-lspe", 1e-8), ("gine-lspe", 1e-8)],
 )
 def test_layers_by_message_passing_equal_ours(name: str, tolerance: float) -> None:
-    torch.manual_seed(0)
-    network = build_network(f"zinc/{name}").double()
-    batch = zinc_like(load_preset(f"zinc/{name}").model.k)
+    network = network_of(name)
+    batch = zinc_like(network.k)
     batch.random_walk_pe = batch.random_walk_pe.double()
     other = twin(network)
+    expected = network(batch)
     with ops.use("plain"):
-        expected, found = network(batch), other(batch)
+        found = other(batch)
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
     (gradient,) = torch.autograd.grad(expected.sum(), [network.embed_p.weight])
     (of_other,) = torch.autograd.grad(found.sum(), [other.embed_p.weight])
     torch.testing.assert_close(of_other, gradient, rtol=1e2 * tolerance, atol=tolerance)
 
 
+def shapes_of(run: Callable[[], None]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    triples = run.__closure__[0].cell_contents  # type: ignore[attr-defined]
+    return [(tuple(one.left.shape), tuple(one.right.shape)) for one in triples]
+
+
 def test_products_of_one_input_are_counted_as_one() -> None:
-    x, y = torch.randn(5, 59), torch.randn(5, 59)
+    x, y, many = torch.randn(5, 59), torch.randn(5, 59), torch.randn(40, 5, 6)
     weights = torch.randn(3, 59, 20)
 
     def work() -> None:
         for weight in weights:
             x @ weight
         y @ weights[0]
-        torch.bmm(torch.randn(4, 5, 6), torch.randn(4, 6, 7))
+        torch.bmm(many, torch.randn(40, 6, 7))
+        torch.bmm(many, torch.randn(40, 6, 2))
 
-    run = products_of(work)
-    shapes = [(tuple(one.left.shape), tuple(one.right.shape)) for one in run.__closure__[0].cell_contents]  # type: ignore[index]
-    assert shapes == [((5, 64), (64, 96)), ((5, 64), (64, 32)), ((4, 5, 6), (4, 6, 7))]
+    expected = [((5, 64), (64, 96)), ((5, 64), (64, 32)), ((40, 5, 6), (40, 6, 9))]
+    assert shapes_of(products_of(work)) == expected
+
+
+def test_towers_are_counted_in_the_quickest_arrangement(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(5, 30, 22)
+
+    def work() -> None:
+        for _ in range(3):
+            torch.bmm(x, torch.randn(5, 22, 11))
+
+    arrangements = [((5, 30, 22), (5, 22, 33)), ((5, 30, 32), (5, 32, 48)), ((30, 112), (112, 176))]
+    for quickest, expected in enumerate(arrangements):
+        monkeypatch.setattr(floor, "interleaved", lambda *_, best=quickest: [float(i != best) for i in range(3)])
+        assert shapes_of(products_of(work)) == [expected]
 
 
 def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
@@ -88,6 +120,7 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
         ("training --quick --repeats 1 --threads 1", "zinc/gatedgcn-lspe", STEP),
         ("encodings --quick --repeats 1", "lappe", ENCODING),
         ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
+        ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),
         ("predict --molecules 500", None, {"molecules a second"}),
         ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),
     ],

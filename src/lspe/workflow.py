@@ -38,8 +38,7 @@ from lspe.plots.style import save
 from lspe.predict.splits import predict_split, together
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.progress import Progress, progress_for_stdout
-from lspe.training.run import Run, check_free
-from lspe.training.seeds_and_folds import open_runs
+from lspe.training.run import Run, check_free, open_runs
 from lspe.training.seeds_and_folds import train as train_all
 from lspe.training.words import Device
 

@@ -28,3 +28,9 @@ def test_help_imports_nothing_heavy() -> None:
     heavy = ["torch", "pandas", "rdkit", "lightning", "matplotlib", "fastapi", "sklearn"]
     code = f"import sys; import lspe.cli.main; print([name for name in {heavy} if name in sys.modules])"
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_predicting_imports_nothing_that_only_training_needs() -> None:
+    heavy = ["lightning", "torchmetrics", "matplotlib", "sklearn"]
+    code = f"import sys; import lspe.predict.tables; print([name for name in {heavy} if name in sys.modules])"
+    assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -8,7 +8,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE
 from torch_geometric.utils import to_undirected
 
-from lspe.encodings import LaplacianEigen, laplacian, laplacian_encoding, random_signs, sparse_eigen
+from lspe.encodings import LaplacianEigen, laplacian, laplacian_encoding, random_signs
+from lspe.encodings import graphs as shared
 from tests.graphs import (
     CORNER_CASES,
     csl,
@@ -188,8 +189,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_sparse_eigenpairs_are_the_smallest(name, monkeypatch):
-    monkeypatch.setattr(laplacian, "_LARGEST_DENSE", 20)
-    monkeypatch.setattr(sparse_eigen, "_LARGEST_DENSE", 20)
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 20)
     data = from_networkx(LARGE[name])
     vectors, values = encode(data, 9)
     assert_smallest_eigenpairs(vectors.numpy(), values[0].numpy(), dense_laplacian(data), atol=1e-10)
@@ -201,14 +201,13 @@ def test_sparse_eigenpairs_with_weights_and_directions(monkeypatch):
     data = Data(edge_index=torch.tensor(list(graph.edges)).t(), num_nodes=150)
     data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(0)).double()
     data.edge_weight[::7] = 0
-    monkeypatch.setattr(laplacian, "_LARGEST_DENSE", 20)
-    monkeypatch.setattr(sparse_eigen, "_LARGEST_DENSE", 20)
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 20)
     vectors, values = encode(data, 9)
     assert_smallest_eigenpairs(vectors.numpy(), values[0].numpy(), dense_laplacian(data), atol=1e-10)
 
 
 def test_a_large_graph_in_a_batch_of_small_ones(monkeypatch):
-    monkeypatch.setattr(laplacian, "_LARGEST_DENSE", 20)
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 20)
     singles = [decalin(), from_networkx(nx.random_regular_graph(3, 60, seed=0)), cubic_8()]
     together = encode(Batch.from_data_list(singles), 4)
     assert torch.equal(together.vectors, torch.cat([encode(data, 4).vectors for data in singles]))

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 
 from lspe.encodings import graphs as shared
-from lspe.encodings import random_walk, random_walk_encoding
+from lspe.encodings import large_walks, random_walk_encoding
 from tests.graphs import (
     CORNER_CASES,
     CSL_SKIPS,
@@ -187,20 +187,51 @@ def large_graph(kind: str) -> Data:
         return data
     if kind == "dense":
         return from_networkx(nx.gnp_random_graph(300, 0.5, seed=2))
+    if kind == "mesh":
+        return from_networkx(nx.grid_2d_graph(30, 40))
+    if kind == "parts":
+        return from_networkx(
+            nx.disjoint_union_all([nx.cycle_graph(n) for n in (3, 70, 100, 200)] + [nx.empty_graph(9)])
+        )
     directed = nx.gnm_random_graph(350, 900, seed=3, directed=True)
     return Data(edge_index=torch.tensor(list(directed.edges)).t(), num_nodes=350)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "weighted", "dense", "directed"])
-def test_large_graphs_in_blocks_agree_with_dense_powers(kind, monkeypatch):
+@pytest.mark.parametrize("elements", [2**19, 2**12])
+@pytest.mark.parametrize("kind", ["sparse", "weighted", "dense", "directed", "mesh", "parts"])
+def test_large_graphs_in_blocks_agree_with_dense_powers(kind, elements, monkeypatch):
     data = large_graph(kind)
     k = 5 if kind == "sparse" else 16
-    in_blocks = encode(data, k, torch.float64)
-    monkeypatch.setattr(random_walk, "_LARGEST_DENSE", 3000)
-    torch.testing.assert_close(in_blocks, encode(data, k, torch.float64), rtol=0, atol=1e-14)
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 3000)
+    dense = encode(data, k, torch.float64)
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(large_walks, "_BLOCK_ELEMENTS", elements)
+    torch.testing.assert_close(encode(data, k, torch.float64), dense, rtol=0, atol=1e-14)
 
 
-def test_small_and_large_graphs_in_one_batch():
+def test_two_thousand_nodes_agree_with_the_definition():
+    data = from_networkx(nx.barabasi_albert_graph(2000, 3, seed=0))
+    walk = torch.zeros(2000, 2000, dtype=torch.float64)
+    walk[data.edge_index[0], data.edge_index[1]] = 1.0
+    walk /= walk.sum(1, keepdim=True)
+    power, expected = walk, [walk.diagonal()]
+    for _ in range(7):
+        power = power @ walk
+        expected.append(power.diagonal())
+    torch.testing.assert_close(encode(data, 8, torch.float64), torch.stack(expected, 1), rtol=0, atol=1e-12)
+
+
+def test_blocks_look_no_further_than_walks_go(monkeypatch):
+    sizes = []
+    within = large_walks._within
+    monkeypatch.setattr(large_walks, "_within", lambda *a: sizes.append(within(*a).size) or within(*a))
+    encode(from_networkx(nx.grid_2d_graph(40, 40)), 8)
+    block = large_walks._BLOCK_ELEMENTS // 1600
+    assert max(sizes) <= block + 2 * 4 * 41  # four lines of the mesh on each side
+
+
+def test_small_and_large_graphs_in_one_batch(monkeypatch):
+    monkeypatch.setattr(shared, "LARGEST_DENSE", 100)
     singles = [decalin(), large_graph("weighted"), csl(11, 2), large_graph("directed")]
     for data in singles:
         data.edge_weight = torch.ones(data.num_edges) if data.edge_weight is None else data.edge_weight
@@ -208,15 +239,15 @@ def test_small_and_large_graphs_in_one_batch():
     assert torch.equal(encode(Batch.from_data_list(singles), 4, torch.float64), alone)
 
 
-def test_ten_thousand_nodes_in_bounded_memory():
-    n, k = 10_000, 6
+def test_twenty_thousand_nodes_in_bounded_memory():
+    n, k = 20_000, 6
     ring = torch.arange(n)
     edges = torch.stack([torch.cat([ring, (ring + 1) % n]), torch.cat([(ring + 1) % n, ring])])
     tracemalloc.start()
     encoding = random_walk_encoding(edges, n, k)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100e6  # one dense matrix would take 800e6
+    assert peak < 50e6  # one dense matrix would take 3.2e9
     steps = [math.comb(step, step // 2) / 2**step if step % 2 == 0 else 0.0 for step in range(1, k + 1)]
     torch.testing.assert_close(encoding, torch.tensor(steps).expand(n, k), rtol=1e-7, atol=0)
 

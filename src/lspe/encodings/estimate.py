@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lspe.encodings.graphs import check_count, check_graphs
-from lspe.encodings.random_walk import walk_matrix
+from lspe.encodings.large_walks import Matrix, halves, walk_matrix
 
 CONFIDENCE = 0.95
 _PROBES_AT_ONCE = 16
-
-Matrix = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
@@ -70,8 +68,7 @@ def estimate_random_walk_encoding(
     adjacency = graph.sparse_adjacency(0)
     walk, undirected = walk_matrix(adjacency)
     limit = _Limit(adjacency) if undirected else None
-    back = walk if undirected else walk.T.tocsr()
-    exact = _first_two_steps(walk, back)[:, :k]
+    exact = _first_two_steps(walk)[:, :k]
 
     random = np.random.default_rng(seed)
     total = np.zeros((num_nodes, k))
@@ -81,7 +78,10 @@ def estimate_random_walk_encoding(
         signs: Matrix = random.choice([-1.0, 1.0], (num_nodes, width))
         if limit is not None:
             signs -= limit.project(signs)
-        _add_samples(walk, back, undirected, signs, total, total_square)
+        for step, (there, returning) in enumerate(halves(walk, undirected, signs, k)):
+            sample = there * returning
+            total[:, step] += sample.sum(1)
+            total_square[:, step] += (sample * sample).sum(1)
 
     mean = total / probes
     variance = np.maximum(total_square - probes * mean**2, 0.0) / (probes - 1)
@@ -134,30 +134,6 @@ def _side(adjacency: scipy.sparse.csr_array) -> NDArray[np.float64]:
     return np.sign(label[:n] - label[n:]).astype(np.float64)
 
 
-def _first_two_steps(walk: scipy.sparse.csr_array, back: scipy.sparse.csr_array) -> Matrix:
+def _first_two_steps(walk: scipy.sparse.csr_array) -> Matrix:
     """The diagonals of RW and RW², ``[N, 2]``: self loops, and there and back over one edge."""
-    return np.stack([walk.diagonal(), walk.multiply(back).sum(1)], axis=1)
-
-
-def _add_samples(
-    walk: scipy.sparse.csr_array,
-    back: scipy.sparse.csr_array,
-    undirected: bool,
-    signs: Matrix,
-    total: Matrix,
-    total_square: Matrix,
-) -> None:
-    """Add the samples of some probes ``[N, width]``, and their squares, to the sums ``[N, k]``.
-
-    Half of the steps are walked forwards, half backwards: one more product a step.
-    """
-    there = walk @ signs
-    returning = there if undirected else back @ signs
-    for step in range(3, total.shape[1] + 1):
-        if step % 2:
-            there = walk @ there
-        else:
-            returning = there if undirected else back @ returning
-        sample = there * returning
-        total[:, step - 1] += sample.sum(1)
-        total_square[:, step - 1] += (sample * sample).sum(1)
+    return np.stack([walk.diagonal(), walk.multiply(walk.T).sum(1)], axis=1)

@@ -8,6 +8,7 @@ puts each matrix of a batch on a 64-byte boundary. The padded size is a function
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +19,9 @@ from torch import Tensor
 from lspe.devices import home_of_float64
 from lspe.ops.fused.small_graphs import small_graphs
 from lspe.ops.pairs import MOST_GRAPHS_PER_NODE
+
+LARGEST_DENSE = 512
+"""Nodes of a graph whose encodings are computed with dense matrices; larger ones are sparse."""
 
 _ALIGN = 4
 _CHUNK_ELEMENTS = 2**15  # what the fast caches hold
@@ -58,8 +62,9 @@ class Graphs:
     def nodes_of(self, graph: int) -> slice:
         return slice(int(self.node_start[graph]), int(self.node_start[graph + 1]))
 
-    def larger_than(self, size: int) -> list[int]:
-        return [int(graph) for graph in np.flatnonzero(self.sizes > size)]
+    def large(self) -> list[int]:
+        """The graphs that are too large for dense matrices."""
+        return [int(graph) for graph in np.flatnonzero(~is_small(self.sizes))]
 
     def sparse_adjacency(self, graph: int) -> scipy.sparse.csr_array:
         """The adjacency matrix of one graph; parallel edges are added up, edges of weight zero left out."""
@@ -71,14 +76,21 @@ class Graphs:
         adjacency.eliminate_zeros()
         return adjacency
 
-    def small(self, largest: int) -> dict[str, Tensor | int | None]:
-        """The graphs as the operators in C take them, which serve those of up to ``largest`` nodes."""
-        return small_graphs(self.edge_index, self.edge_weight, self.node_start, self.edge_start, largest)
+    def small(self) -> dict[str, Tensor | int | None]:
+        """The graphs as the operators in C take them, which serve the small ones."""
+        return small_graphs(self.edge_index, self.edge_weight, self.node_start, self.edge_start, LARGEST_DENSE)
 
-    def dense_chunks(self, max_size: int | None = None) -> Iterator["DenseChunk"]:
-        """All graphs of 1 to `max_size` nodes as dense matrices, graphs of about one size at a time."""
+    def small_chunks(self) -> Iterator["DenseChunk"]:
+        """The small graphs as dense matrices, graphs of about one size at a time."""
+        return self._chunks_of(is_small(self.sizes))
+
+    def dense_chunks(self) -> Iterator["DenseChunk"]:
+        """All graphs as dense matrices, graphs of about one size at a time."""
+        return self._chunks_of(np.ones(self.num_graphs, dtype=bool))
+
+    def _chunks_of(self, graphs: NDArray[np.bool_]) -> Iterator["DenseChunk"]:
         sizes = self.sizes
-        chosen = np.flatnonzero((sizes > 0) if max_size is None else (sizes > 0) & (sizes <= max_size))
+        chosen = np.flatnonzero(graphs & (sizes > 0))
         padded = (sizes[chosen] + (_ALIGN - 1)) // _ALIGN * _ALIGN
         for n in np.unique(padded).tolist():
             same_size = chosen[padded == n]
@@ -152,6 +164,11 @@ def normalised_sparse_adjacency(adjacency: scipy.sparse.csr_array) -> scipy.spar
     edges = adjacency.tocoo()
     weight = edges.data / scale[edges.row] / scale[edges.col]
     return scipy.sparse.csr_array((weight, edges.coords), shape=edges.shape)
+
+
+def is_small(nodes: Any) -> Any:
+    """Whether dense matrices serve graphs of so many nodes best; a number or an array."""
+    return nodes <= LARGEST_DENSE
 
 
 def check_count(value: object, name: str) -> None:

@@ -13,7 +13,6 @@ from lspe.ops import fusible
 from lspe.ops.fused.library import Refused
 from lspe.ops.fused.small_graphs import laplacian_eigenpairs
 
-_LARGEST_DENSE = 512
 _TIE = 1e-6
 
 
@@ -69,11 +68,11 @@ def laplacian_encoding(
     vectors = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=device)
     values = torch.zeros(graphs.num_graphs, k, dtype=dtype, device=device)
     if not _eigenpairs_in_c(graphs, vectors, values):
-        for chunk in graphs.dense_chunks(_LARGEST_DENSE):
+        for chunk in graphs.small_chunks():
             chunk_values, chunk_vectors = _eigenpairs(chunk, k)
             chunk.write(_with_fixed_sign(chunk_vectors), vectors)
             values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype).to(device)
-    for graph in graphs.larger_than(_LARGEST_DENSE):
+    for graph in graphs.large():
         large_values, large_vectors = smallest_laplacian_eigenpairs(graphs.sparse_adjacency(graph), k + 1)
         columns = large_values.size - 1
         signed = _with_fixed_sign(torch.from_numpy(large_vectors[None, :, 1:]))
@@ -104,7 +103,7 @@ def _eigenpairs_in_c(graphs: Graphs, vectors: Tensor, values: Tensor) -> bool:
     if not fusible(vectors, values):
         return False
     try:
-        laplacian_eigenpairs(graphs.small(_LARGEST_DENSE), vectors, values)
+        laplacian_eigenpairs(graphs.small(), vectors, values)
     except Refused:
         return False
     return True

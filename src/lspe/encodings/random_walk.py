@@ -1,22 +1,12 @@
 """Random walk encoding (RWPE): how probable it is to be back at a node after 1, 2, … k steps."""
 
-import numpy as np
-import scipy.sparse
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.encodings.graphs import (
-    check_count,
-    check_graphs,
-    normalised_adjacency,
-    normalised_sparse_adjacency,
-)
+from lspe.encodings.graphs import check_count, check_graphs, normalised_adjacency
+from lspe.encodings.large_walks import return_probabilities_in_blocks
 from lspe.ops import fusible
 from lspe.ops.fused.small_graphs import return_probabilities
-
-_LARGEST_DENSE = 256
-_BLOCK_ELEMENTS = 2**20
 
 
 @torch.no_grad()
@@ -39,7 +29,10 @@ def random_walk_encoding(
     parallel edges add up. A node without out-edges, or whose weights are all zero, has the row zero. On an
     undirected graph these are also the diagonals of the paper's :math:`A D^{-1}`.
 
-    It is computed in float64 and rounded once, and depends on nothing else in the batch.
+    It is exact at every size: computed in float64, rounded once, and dependent on nothing else in the batch. A graph of
+    20,000 nodes takes some tens of megabytes; 16 steps take about a second on a ring or a mesh, where walks stay near,
+    and less than a minute where they soon reach every node. For much larger graphs of the second kind there is
+    :func:`~lspe.encodings.estimate_random_walk_encoding`.
 
     Args:
         edge_index: Edges, first row source and second row target.
@@ -60,12 +53,12 @@ def random_walk_encoding(
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)
     encoding = torch.zeros(graphs.num_nodes, k, dtype=dtype, device=edge_index.device)
     if fusible(encoding):
-        return_probabilities(graphs.small(_LARGEST_DENSE), encoding)
+        return_probabilities(graphs.small(), encoding)
     else:
-        for chunk in graphs.dense_chunks(_LARGEST_DENSE):
+        for chunk in graphs.small_chunks():
             chunk.write(_return_probabilities(chunk.adjacency, k), encoding)
-    for graph in graphs.larger_than(_LARGEST_DENSE):
-        probabilities = _return_probabilities_in_blocks(graphs.sparse_adjacency(graph), k)
+    for graph in graphs.large():
+        probabilities = return_probabilities_in_blocks(graphs.sparse_adjacency(graph), k)
         encoding[graphs.nodes_of(graph)] = torch.from_numpy(probabilities).to(dtype).to(encoding.device)
     return encoding
 
@@ -109,50 +102,3 @@ def _diagonals_of_powers(matrix: Tensor, k: int, *, symmetric: bool) -> Tensor:
     diagonals[1::2] = (powers * transposed).sum(3)[: k // 2]
     diagonals[2::2] = (powers[1:] * transposed[:-1]).sum(3)
     return diagonals.permute(1, 2, 0)
-
-
-def _return_probabilities_in_blocks(adjacency: scipy.sparse.csr_array, k: int) -> NDArray[np.float64]:
-    r"""The same for one large graph, from a block of columns of the powers at a time.
-
-    An undirected graph has :math:`(\textrm{RW}^t)_{ii} = (S^t)_{ii}` with the symmetric
-    :math:`S = D^{-1/2} A D^{-1/2}`, whose columns are its rows: half the products again. Memory is the
-    graph's own and a few blocks of about eight megabytes.
-
-    Shapes:
-        - **adjacency:** :math:`[n, n]`
-        - **output:** :math:`[n, k]`
-    """
-    n = adjacency.shape[0]
-    walk, undirected = walk_matrix(adjacency)
-    if 16 * walk.nnz > n * n:
-        walk = walk.toarray()
-
-    diagonals = np.empty((n, k))
-    width = max(1, _BLOCK_ELEMENTS // n)
-    for start in range(0, n, width):
-        nodes = np.arange(start, min(start + width, n))
-        columns = np.zeros((n, nodes.size))
-        columns[nodes, nodes - start] = 1.0
-        if undirected:
-            for step in range(1, k + 1, 2):
-                previous, columns = columns, walk @ columns
-                diagonals[nodes, step - 1] = np.einsum("ij,ij->j", previous, columns)
-                if step < k:
-                    diagonals[nodes, step] = np.einsum("ij,ij->j", columns, columns)
-        else:
-            for step in range(k):
-                columns = walk @ columns
-                diagonals[nodes, step] = columns[nodes, nodes - start]
-    return diagonals
-
-
-def walk_matrix(adjacency: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, bool]:
-    """A matrix whose powers have the diagonals of RW's, and whether the graph is undirected.
-
-    It is the symmetric S where the graph is undirected, else RW itself.
-    """
-    if (adjacency != adjacency.T).nnz == 0:
-        return normalised_sparse_adjacency(adjacency), True
-    total = adjacency.sum(1)
-    edges = adjacency.tocoo()
-    return scipy.sparse.csr_array((edges.data / total[edges.row], edges.coords), shape=edges.shape), False

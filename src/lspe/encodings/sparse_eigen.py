@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
-from lspe.encodings.graphs import normalised_sparse_adjacency
+from lspe.encodings.graphs import is_small, normalised_sparse_adjacency
 
 Array = NDArray[np.float64]
 
-_LARGEST_DENSE = 512
 _SHIFT = 1e-6
 _RESTARTS = 200
 _SAME = 1e-9
@@ -64,7 +63,7 @@ def _eigenpairs_of_part(adjacency: scipy.sparse.csr_array, count: int) -> tuple[
         return np.zeros(1), constant
 
     laplacian = scipy.sparse.eye_array(n, format="csr") - normalised_sparse_adjacency(adjacency)
-    if n <= _LARGEST_DENSE or 4 * count > n:
+    if is_small(n) or 4 * count > n:
         values, vectors = np.linalg.eigh(laplacian.toarray())
         return np.maximum(values[:count], 0.0), vectors[:, :count]
 

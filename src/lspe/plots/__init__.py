@@ -85,7 +85,7 @@ def _figure(name: str, sources: Sequence[str | os.PathLike[str]], root: str | os
         return score_against_k(read_k_study(sources[0]))
     if name == "curves":
         from lspe.plots.scores import training_curves
-        from lspe.training.seeds_and_folds import open_runs
+        from lspe.training.run import open_runs
 
         return training_curves([run for source in sources for run in open_runs(Path(source))])
 

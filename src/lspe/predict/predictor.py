@@ -18,7 +18,7 @@ from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.training.seeds_and_folds import open_runs
+from lspe.training.run import open_runs
 from lspe.training.words import Which
 
 if TYPE_CHECKING:

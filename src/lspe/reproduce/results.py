@@ -14,7 +14,8 @@ from lspe.experiment.task import format_score
 from lspe.experiment.value import CONFIG
 from lspe.files import write_table, write_text
 from lspe.reproduce.tables import BASELINES, Row
-from lspe.training.seeds_and_folds import open_runs, summarize
+from lspe.training.run import open_runs
+from lspe.training.seeds_and_folds import summarize
 from lspe.training.summary import CONSTANT
 
 

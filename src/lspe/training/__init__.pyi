@@ -7,5 +7,5 @@ from .objective import TargetScaling as TargetScaling
 from .run import Interface as Interface
 from .run import Run as Run
 from .run import RunError as RunError
-from .seeds_and_folds import open_runs as open_runs
+from .run import open_runs as open_runs
 from .seeds_and_folds import train as train

@@ -25,7 +25,8 @@ from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
 from lspe.training.flat import FlatParameters
-from lspe.training.objective import Objective, Scores
+from lspe.training.objective import Objective
+from lspe.training.scores import Scores
 
 CHEAP_TO_SCORE = 10_000_000
 """Outputs of an epoch up to which the training score is computed from them on the way."""

@@ -260,3 +260,10 @@ def check_free(folder: Path) -> None:
 def go_on_with(folder: Path) -> str:
     """What to do when a file of a run could not be written and the reason is mended."""
     return f"go on with: lspe train {folder} --resume"
+
+
+def open_runs(path: str | Path) -> list[Run]:
+    """The single runs of a folder, whether it is one run or holds several."""
+    run = Run.open(path)
+    below = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
+    return [Run.open(one) for one in below] if below else [run]

@@ -17,7 +17,7 @@ from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit
 from lspe.training.lock import hold
-from lspe.training.run import REPEATS, Run, RunError, check_free, go_on_with
+from lspe.training.run import REPEATS, Run, RunError, check_free, go_on_with, open_runs
 from lspe.training.summary import SPLITS
 from lspe.training.words import Which
 
@@ -61,13 +61,6 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
         if is_first():
             write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
     return Run(folder)
-
-
-def open_runs(path: str | Path) -> list[Run]:
-    """The single runs of a folder, whether it is one run or holds several."""
-    run = Run.open(path)
-    below = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
-    return [Run.open(one) for one in below] if below else [run]
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Any]:

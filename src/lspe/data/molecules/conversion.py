@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
+from lspe.data.errors import DataError
 from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
@@ -109,6 +111,11 @@ def map_in_processes(work: Callable[[Piece], Result], pieces: Iterable[Piece], *
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        except BrokenExecutor as error:
+            raise DataError(
+                f"one of {processes} processes that read molecules was ended by the system, most likely for want of "
+                "memory: use fewer (--workers 1 on the command line)"
+            ) from error
         finally:
             for future in waiting:
                 future.cancel()

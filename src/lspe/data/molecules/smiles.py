@@ -6,7 +6,7 @@ Loaded by worker processes, so it needs NumPy and RDKit and nothing else.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,32 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rdkit import Chem, rdBase
-from rdkit.Chem import Atom, Bond, BondStereo, BondType, HybridizationType
+from rdkit.Chem import BondStereo, BondType, HybridizationType
 
 from lspe.data.errors import DataError, MoleculeError
+from lspe.data.molecules.binary import properties_of
+from lspe.data.molecules.properties import Mol, Numbers
 from lspe.data.words import Fragments
 from lspe.features import CategoricalFeatures, Features
 
-Mol = Any
-
-_ATOM_GETTERS: tuple[Callable[[Any], Any], ...] = (
-    Atom.GetAtomicNum,
-    Atom.GetChiralTag,
-    Atom.GetTotalDegree,
-    Atom.GetFormalCharge,
-    Atom.GetTotalNumHs,
-    Atom.GetNumRadicalElectrons,
-    Atom.GetHybridization,
-    Atom.GetIsAromatic,
-    Atom.IsInRing,
-)
-_BOND_GETTERS: tuple[Callable[[Any], Any], ...] = (
-    Bond.GetBeginAtomIdx,
-    Bond.GetEndAtomIdx,
-    Bond.GetBondType,
-    Bond.GetStereo,
-    Bond.GetIsConjugated,
-)
 _HYBRIDISATIONS = (
     HybridizationType.SP,
     HybridizationType.SP2,
@@ -115,22 +97,9 @@ def _one_fragment(mol: Mol, text: str, fragments: Fragments) -> Mol:
 
 def ogb_arrays(mols: Iterable[Mol]) -> MoleculeArrays:
     """OGB's nine atom and three bond features, by its vocabularies."""
-    num_nodes, num_bonds = [], []
-    atom_values: list[list[int]] = [[] for _ in _ATOM_GETTERS]
-    bond_values: list[list[int]] = [[] for _ in _BOND_GETTERS]
-    for mol in mols:
-        atoms = [mol.GetAtomWithIdx(number) for number in range(mol.GetNumAtoms())]
-        bonds = [mol.GetBondWithIdx(number) for number in range(mol.GetNumBonds())]
-        num_nodes.append(len(atoms))
-        num_bonds.append(len(bonds))
-        for values, getter in zip(atom_values, _ATOM_GETTERS, strict=True):
-            values.extend(map(getter, atoms))
-        for values, getter in zip(bond_values, _BOND_GETTERS, strict=True):
-            values.extend(map(getter, bonds))
-    number, chirality, degree, charge, hydrogens, radicals, hybridisation, aromatic, in_ring = (
-        np.asarray(values, dtype=np.int64) for values in atom_values
-    )
-    begin, end, bond_type, stereo, conjugated = (np.asarray(values, dtype=np.int64) for values in bond_values)
+    found = properties_of(mols)
+    number, chirality, degree, charge, hydrogens, radicals, hybridisation, aromatic, in_ring = found.atoms
+    begin, end, bond_type, stereo, conjugated = found.bonds
     x = [
         np.where((number > 0) & (number < 119), number - 1, 118),
         np.minimum(chirality, 4),
@@ -147,7 +116,8 @@ def ogb_arrays(mols: Iterable[Mol]) -> MoleculeArrays:
         _place_in(_STEREO, stereo, otherwise=5),
         conjugated,
     ]
-    return _arrays(num_nodes, num_bonds, np.stack([begin, end]), np.stack(x, axis=1), np.stack(edge_attr, axis=1))
+    ends = np.stack([begin, end])
+    return _arrays(found.num_nodes, found.num_bonds, ends, np.stack(x, axis=1), np.stack(edge_attr, axis=1))
 
 
 def _place_in(entries: Sequence[int], values: NDArray[np.int64], *, otherwise: int) -> NDArray[np.int64]:
@@ -218,7 +188,7 @@ def from_kekule_smiles(smiles: str) -> Mol:
     return mol
 
 
-def arrays_for(features: Features) -> Callable[[Sequence[Mol]], MoleculeArrays]:
+def arrays_for(features: Features) -> Callable[[Iterable[Mol]], MoleculeArrays]:
     """What turns molecules into arrays with these features."""
     if features.kind == "ogb":
         return ogb_arrays
@@ -227,12 +197,16 @@ def arrays_for(features: Features) -> Callable[[Sequence[Mol]], MoleculeArrays]:
     raise DataError(f"molecules cannot be given {features.kind!r} features")
 
 
-def _kekulise(mols: Sequence[Mol], features: CategoricalFeatures) -> MoleculeArrays:
+def _kekulise(mols: Iterable[Mol], features: CategoricalFeatures) -> MoleculeArrays:
     return kekule_arrays((kekule_form(mol) for mol in mols), features)
 
 
 def _arrays(
-    num_nodes: list[int], num_bonds: list[int], bonds: NDArray[np.int64], x: NDArray[Any], edge_attr: NDArray[Any]
+    num_nodes: Numbers | list[int],
+    num_bonds: Numbers | list[int],
+    bonds: Numbers,
+    x: NDArray[Any],
+    edge_attr: NDArray[Any],
 ) -> MoleculeArrays:
     return MoleculeArrays(
         np.asarray(num_nodes, dtype=np.int64),
@@ -268,9 +242,10 @@ def read_smiles(
 ) -> Readings:
     """Turn SMILES into graphs; a bad one costs only itself."""
     to_arrays = arrays_for(features)
-    rows, mols, parts = [], [], []
+    rows, parts, names = [], [], []
     reasons: dict[int, str] = {}
-    with rdBase.BlockLogs():
+
+    def readable() -> Iterator[Mol]:
         for row, text in enumerate(smiles):
             try:
                 mol = _parse(text, fragments)
@@ -280,15 +255,14 @@ def read_smiles(
                 reasons[row] = error.reason
                 continue
             rows.append(row)
-            mols.append(mol)
             parts.append(text.count(".") + 1)
-    return Readings(
-        to_arrays(mols),
-        np.array(rows, dtype=np.int64),
-        reasons,
-        [scaffold(mol) for mol in mols] if scaffolds else [],
-        parts,
-    )
+            if scaffolds:
+                names.append(scaffold(mol))
+            yield mol
+
+    with rdBase.BlockLogs():
+        arrays = to_arrays(readable())
+    return Readings(arrays, np.array(rows, dtype=np.int64), reasons, names, parts)
 
 
 def canonical(smiles: str, fragments: Fragments = "keep") -> str:
