@@ -113,7 +113,7 @@ def test_clear_errors() -> None:
     network = make_network("gatedgcn-lspe")
     data = with_features(CORNER_CASES["star"])
     missing = Data(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
-    with pytest.raises(ValueError, match=r"no 'random_walk_pe': apply lspe.encodings.RandomWalkEncoding\(k=5\)"):
+    with pytest.raises(ValueError, match=r"no 'random_walk_pe': apply lspe.encodings.AddEncoding\('rwpe', k=5\)"):
         network(missing)
     data.random_walk_pe = data.random_walk_pe[:, :3]
     with pytest.raises(ValueError, match="has 3 columns, but the network takes k=5"):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lspe.encodings.kinds import EncodingKind
+from lspe.encodings.kinds import KINDS
 
 MOST_COLUMNS = 10_000
 
@@ -20,9 +20,9 @@ def encode(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
-    encoding: Annotated[EncodingKind, typer.Option(help="Random walk or Laplacian positional encoding.")] = "rwpe",
+    encoding: Annotated[str, typer.Option(help=f"The kind of encoding: {', '.join(KINDS)}.")] = "rwpe",
     k: Annotated[
-        int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps of the walk, or eigenvectors.")
+        int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps, eigenvectors, ...")
     ] = 16,
     smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
 ) -> None:

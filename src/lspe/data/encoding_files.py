@@ -19,7 +19,7 @@ from lspe.data.molecules.conversion import smiles_to_graphs
 from lspe.data.progress import progress_bar
 from lspe.data.table.columns import find_smiles_column
 from lspe.data.table.reading import iter_table_chunks
-from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.encodings import EncodingKind, check_encoding, encode
 from lspe.features import OGBFeatures
 from lspe.files import check_folder_of, complete_or_nothing
 from lspe.files.npz import NpzWriter
@@ -65,7 +65,7 @@ def write_encodings(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    encoding: EncodingKind = "rwpe",
+    encoding: str = "rwpe",
     k: int = 16,
     smiles_column: str | None = None,
 ) -> Written:
@@ -83,13 +83,13 @@ def write_encodings(
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
     check_folder_of(target)
-    check_encoding(encoding, k)
+    kind = check_encoding(encoding, k)
     columns: tuple[str, ...]
     if is_graph_file(source):
-        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, encoding, k)
+        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, kind, k)
     else:
-        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, encoding, k)
-    columns = (*columns, *(f"{encoding}_{column}" for column in range(1, k + 1)), "reason")
+        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, kind, k)
+    columns = (*columns, *(f"{kind.name}_{column}" for column in range(1, k + 1)), "reason")
     rows = encoded = nodes = 0
     first_reason: str | None = None
     with complete_or_nothing(target) as temporary, ExitStack() as stack:
@@ -118,7 +118,7 @@ def _table(
                 smiles,
                 num_nodes,
                 np.concatenate([np.empty(0, dtype=np.int64), *map(np.arange, num_nodes)]),
-                found.graphs.with_encoding(kind, k).node[ENCODING_ATTRIBUTE[kind]],
+                found.graphs.with_encoding(kind.name, k).node[kind.attribute],
                 found.reasons,
             )
             advance(len(smiles))

@@ -17,7 +17,6 @@ from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
 from lspe.data.splits import Splits
 from lspe.data.words import TaskKind
-from lspe.encodings.kinds import OptionalEncodingKind
 from lspe.features import Features, read_features
 
 
@@ -95,7 +94,7 @@ class GraphData(Description):
             raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
-    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> GraphData:
+    def with_encoding(self, kind: str, k: int) -> GraphData:
         """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
         return replace(self, graphs=self.graphs.with_encoding(kind, k))
 

@@ -4,13 +4,14 @@ from .distinct import kinds_by_column as kinds_by_column
 from .distinct import uniqueness as uniqueness
 from .estimate import Estimate as Estimate
 from .estimate import estimate_random_walk_encoding as estimate_random_walk_encoding
-from .kinds import ENCODING_ATTRIBUTE as ENCODING_ATTRIBUTE
+from .kinds import KINDS as KINDS
 from .kinds import EncodingKind as EncodingKind
-from .kinds import OptionalEncodingKind as OptionalEncodingKind
 from .kinds import check_encoding as check_encoding
+from .kinds import find_kind as find_kind
 from .laplacian import LaplacianEigen as LaplacianEigen
 from .laplacian import laplacian_encoding as laplacian_encoding
 from .laplacian import random_signs as random_signs
 from .random_walk import random_walk_encoding as random_walk_encoding
+from .transforms import AddEncoding as AddEncoding
 from .transforms import LaplacianEncoding as LaplacianEncoding
 from .transforms import RandomWalkEncoding as RandomWalkEncoding

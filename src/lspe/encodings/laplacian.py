@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lspe.encodings.graphs import DenseChunk, Graphs, check_count, check_graphs, normalised_adjacency
+from lspe.encodings.kinds import EncodingKind
 from lspe.encodings.sparse_eigen import smallest_laplacian_eigenpairs
 from lspe.ops import fusible
 from lspe.ops.fused.library import Refused
@@ -80,6 +81,30 @@ def laplacian_encoding(
         vectors[graphs.nodes_of(graph), :columns] = signed[0].to(dtype).to(device)
         values[graph, :columns] = torch.from_numpy(large_values[1:]).to(dtype).to(device)
     return LaplacianEigen(vectors, values)
+
+
+def laplacian_vectors(
+    edge_index: Tensor,
+    num_nodes: int | None,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The eigenvectors of :func:`laplacian_encoding` alone, ``[N, k]``."""
+    return laplacian_encoding(edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype).vectors
+
+
+LAPPE = EncodingKind(
+    name="lappe",
+    title="Laplacian",
+    columns="eigenvectors",
+    attribute="laplacian_eigenvector_pe",  # PyG's name
+    equation=r"p_i = [U_{i1}, \dots, U_{ik}], \quad \Delta = I - D^{-1/2} A D^{-1/2} = U \Lambda U^{\top}",
+    compute=laplacian_vectors,
+    has_signs=True,
+)
 
 
 def random_signs(vectors: Tensor, batch: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:

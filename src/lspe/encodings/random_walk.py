@@ -12,6 +12,7 @@ from lspe.encodings.graphs import (
     normalised_adjacency,
     normalised_sparse_adjacency,
 )
+from lspe.encodings.kinds import EncodingKind
 from lspe.ops import fusible
 from lspe.ops.fused.small_graphs import return_probabilities
 
@@ -156,3 +157,13 @@ def walk_matrix(adjacency: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_arr
     total = adjacency.sum(1)
     edges = adjacency.tocoo()
     return scipy.sparse.csr_array((edges.data / total[edges.row], edges.coords), shape=edges.shape), False
+
+
+RWPE = EncodingKind(
+    name="rwpe",
+    title="Random walk",
+    columns="steps of the walk",
+    attribute="random_walk_pe",  # PyG's name
+    equation=r"p_i = [\mathrm{RW}_{ii}, \mathrm{RW}^2_{ii}, \dots, \mathrm{RW}^k_{ii}]",
+    compute=random_walk_encoding,
+)

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import nn
 
 from lspe.config import Strict, unknown_name
-from lspe.encodings import OptionalEncodingKind
+from lspe.encodings.kinds import NONE
 from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
@@ -27,7 +27,7 @@ class _NetworkConfig(Strict):
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
     lspe: bool = False
-    encoding: OptionalEncodingKind = "none"
+    encoding: str = NONE
     k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     final: Final = "structure"
     readout: Readout = "mean"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lspe.data.molecules.smiles import parse
-from lspe.encodings import EncodingKind, encode, kinds_by_column
+from lspe.encodings import encode, kinds_by_column
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
@@ -101,7 +101,7 @@ def read_molecule(smiles: str) -> Any:
     return mol
 
 
-def _encoding(sketch: Sketch, kind: EncodingKind, k: int) -> Tensor:
+def _encoding(sketch: Sketch, kind: str, k: int) -> Tensor:
     return encode(kind, sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
 
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lspe.data.words import TaskKind
-from lspe.encodings import EncodingKind
+from lspe.encodings.kinds import KINDS
 
 MAX_TEXT = 1000
 MAX_ATOMS = 200
@@ -16,6 +16,17 @@ _Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[\x20
 _ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 GraphText = Annotated[_Text, Field(description="A SMILES string, or the name of an example.", examples=[_ASPIRIN])]
 SmilesText = Annotated[_Text, Field(description="A SMILES string.", examples=[_ASPIRIN])]
+
+
+def _known(name: str) -> str:
+    if name not in KINDS:  # an import path is not for strangers to choose
+        raise ValueError(f"there is no encoding {name!r}; there are {', '.join(KINDS)}")
+    return name
+
+
+EncodingName = Annotated[
+    str, AfterValidator(_known), Field(description="A kind of encoding.", json_schema_extra={"enum": [*KINDS]})
+]
 Steps = Annotated[int, Field(ge=1, le=MAX_STEPS, description="Number of columns of the encoding.")]
 
 
@@ -29,7 +40,7 @@ class EncodeQuery(Query):
     """A graph to encode."""
 
     graph: GraphText
-    encoding: EncodingKind = "rwpe"
+    encoding: EncodingName = "rwpe"
     k: Steps = DEFAULT_STEPS
 
 

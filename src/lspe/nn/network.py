@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from lspe.encodings import ENCODING_ATTRIBUTE, OptionalEncodingKind, random_signs
+from lspe.encodings import EncodingKind, find_kind, random_signs
+from lspe.encodings.kinds import NONE
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
@@ -46,8 +47,8 @@ class Network(nn.Module):
         layers: modules (h, p, e, topology) → (h, p, e).
         head: d → outputs.
         dim: d.
-        encoding: ``none``, ``rwpe`` (read from ``data.random_walk_pe``) or ``lappe``
-            (``data.laplacian_eigenvector_pe``; in training a random sign per column and graph).
+        encoding: ``none`` or a kind of encoding: ``rwpe`` (read from ``data.random_walk_pe``), ``lappe``
+            (``data.laplacian_eigenvector_pe``; in training a random sign per column and graph), ….
         k: width of the encoding, and of the final positions.
         lspe: whether the layers learn positions.
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
@@ -66,7 +67,7 @@ class Network(nn.Module):
         head: nn.Module,
         *,
         dim: int,
-        encoding: OptionalEncodingKind = "none",
+        encoding: str | EncodingKind = NONE,
         k: int = 0,
         lspe: bool = False,
         final: Final = "structure",
@@ -81,7 +82,8 @@ class Network(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.head = head
         self.dim = dim
-        self.encoding = encoding
+        self.encoding = encoding if isinstance(encoding, str) else encoding.name
+        self._kind = None if encoding == NONE else find_kind(encoding)
         self.k = k
         self.lspe = lspe
         self.final = final
@@ -89,7 +91,7 @@ class Network(nn.Module):
         self.normalize_positions = normalize_positions
         self.position_epsilon = position_epsilon
         self.dropout = dropout
-        if encoding != "none":
+        if self._kind is not None:
             self.embed_p = nn.Linear(k, dim)
         if lspe or final == "structure+encoding":
             self.project_p = nn.Linear(dim, k)
@@ -121,19 +123,19 @@ class Network(nn.Module):
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""
-        if self.encoding == "none":
+        if self._kind is None:
             return None
-        name = ENCODING_ATTRIBUTE[self.encoding]
+        name = self._kind.attribute
         encoding = getattr(data, name, None)
         if encoding is None:
-            transform = "RandomWalkEncoding" if self.encoding == "rwpe" else "LaplacianEncoding"
-            raise ValueError(f"the data have no {name!r}: apply lspe.encodings.{transform}(k={self.k}) to them first")
+            transform = f"lspe.encodings.AddEncoding({self.encoding!r}, k={self.k})"
+            raise ValueError(f"the data have no {name!r}: apply {transform} to them first")
         if encoding.size(0) != graph.num_nodes:
             raise ValueError(f"{name!r} has {encoding.size(0)} rows, but the graphs have {graph.num_nodes} nodes")
         if encoding.size(-1) != self.k:
             raise ValueError(f"{name!r} has {encoding.size(-1)} columns, but the network takes k={self.k}")
         encoding = encoding.to(h.dtype)
-        if self.encoding == "lappe" and self.training:
+        if self._kind.has_signs and self.training:
             encoding = random_signs(encoding, graph.batch)
         return self.embed_p(encoding)
 
@@ -147,12 +149,14 @@ class Network(nn.Module):
         return p
 
 
-def check_combination(encoding: str, k: int, lspe: bool, final: str) -> None:
+def check_combination(encoding: str | EncodingKind, k: int, lspe: bool, final: str) -> None:
     """Say so where no network has positions of this kind."""
-    if encoding == "none" and (lspe or final != "structure"):
-        raise ValueError(f"lspe={lspe}, final={final!r} need an encoding to start from: choose 'rwpe' or 'lappe'")
-    if encoding != "none" and k < 1:
-        raise ValueError(f"encoding {encoding!r} needs a width k ≥ 1, not {k}")
+    if encoding == NONE and (lspe or final != "structure"):
+        raise ValueError(f"lspe={lspe}, final={final!r} need an encoding to start from: choose 'rwpe', 'lappe', …")
+    if encoding != NONE:
+        name = find_kind(encoding).name
+        if k < 1:
+            raise ValueError(f"encoding {name!r} needs a width k ≥ 1, not {k}")
     if final == "structure+position" and not lspe:
         raise ValueError(
             "final='structure+position' needs lspe=True, for without it no positions are learned: "

@@ -12,21 +12,21 @@ from lspe.data.errors import CorruptFileError
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.packed.sets import PackedGraphs
-from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.encodings import EncodingKind, check_encoding, encode
 from lspe.locations import cache_root, is_writable
 
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
 
-def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[str, Array]:
+def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[str, Array]:
     """The attribute's name and its values for every node of the whole set, :math:`[N, k]`."""
-    check_encoding(kind, k)
+    kind = check_encoding(name, k)
     if graphs.path is None or graphs.structure_digest is None:
-        return ENCODING_ATTRIBUTE[kind], np.concatenate([*_compute(graphs, kind, k)])
+        return kind.attribute, np.concatenate([*_compute(graphs, kind, k)])
 
-    path = _cache_path(graphs.path, kind, k, graphs.structure_digest)
-    note = {"structure": graphs.structure_digest, "kind": kind, "k": k, "version": _CACHE_VERSION}
+    path = _cache_path(graphs.path, kind.name, k, graphs.structure_digest)
+    note = {"structure": graphs.structure_digest, "kind": kind.name, "k": k, "version": _CACHE_VERSION}
 
     def build() -> None:
         with ArrayWriter(path) as writer:
@@ -40,7 +40,7 @@ def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[s
             raise CorruptFileError(f"{path} holds another encoding than its name says")
         return file.arrays["encoding"]
 
-    return ENCODING_ATTRIBUTE[kind], build_once(path, build, read)
+    return kind.attribute, build_once(path, build, read)
 
 
 def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
