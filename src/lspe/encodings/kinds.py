@@ -18,6 +18,10 @@ NONE = "none"
 KINDS: dict[str, str] = {
     "rwpe": "lspe.encodings.random_walk:RWPE",
     "lappe": "lspe.encodings.laplacian:LAPPE",
+    "heat": "lspe.encodings.heat:HEAT",
+    "ppr": "lspe.encodings.pagerank:PAGERANK",
+    "resistance": "lspe.encodings.resistance:RESISTANCE",
+    "degree": "lspe.encodings.degree:DEGREE",
 }
 """The kinds by name, and where each is written. A new one is a file of its own and a line here."""
 
