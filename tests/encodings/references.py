@@ -78,21 +78,29 @@ def heat(data: Data, k: int) -> Array:
 
 
 def pagerank(data: Data, k: int) -> Array:
-    """``[n, n, k]``: networkx's PageRank, personalised for each node and restarted there from dead ends.
+    """``[n, n, k]``: the walk written as a sum over its lengths, until what is left is nothing."""
+    step, columns = walk(data), []
+    for m in range(1, k + 1):
+        alpha, term = 1 / (m + 1), np.eye(data.num_nodes) / (m + 1)
+        total = term.copy()
+        while term.max(initial=0.0) > 1e-17:
+            term = (1 - alpha) * (term @ step)
+            total += term
+        columns.append(total)
+    return np.stack(columns, axis=2)
+
+
+def pagerank_of_networkx(data: Data, m: int) -> Array:
+    """``[n, n]``: networkx's PageRank, personalised for each node and restarted there from dead ends.
 
     That restart makes each row sum to 1; a walk that is lost there is the same up to this factor.
     """
-    graph, columns = directed(data), []
-    for m in range(1, k + 1):
-        alpha, rows = 1 / (m + 1), []
-        for i in graph:
-            options = {"personalization": {i: 1.0}, "dangling": {i: 1.0}, "max_iter": 10_000, "tol": 1e-15}
-            found = nx.pagerank(graph, alpha=1 - alpha, **options)
-            row = np.array([found[j] for j in graph])
-            lost = sum(found[j] for j in graph if graph.out_degree(j) == 0)
-            rows.append(row * alpha / (alpha + (1 - alpha) * lost))
-        columns.append(np.array(rows))
-    return np.stack(columns, axis=2)
+    graph, alpha, rows = directed(data), 1 / (m + 1), []
+    for i in graph:
+        found = nx.pagerank(graph, 1 - alpha, {i: 1.0}, max_iter=10_000, tol=1e-14, dangling={i: 1.0})
+        lost = sum(found[j] for j in graph if graph.out_degree(j) == 0)
+        rows.append([found[j] * alpha / (alpha + (1 - alpha) * lost) for j in graph])
+    return np.array(rows)
 
 
 def resistance(data: Data) -> Array:

@@ -1,5 +1,6 @@
 """The encodings against networkx, scipy, sums written out, and closed forms."""
 
+import itertools
 from collections.abc import Callable
 
 import networkx as nx
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lspe.encodings import encode
+from lspe.encodings import KINDS, all_pairs, encode, encode_pairs, find_kind
 from tests.encodings import references
 from tests.encodings.references import Array
 from tests.graphs import from_networkx
@@ -20,6 +21,19 @@ def nodes_of(kind: str, data: Data, k: int = K) -> Array:
     return encode(
         kind, data.edge_index, data.num_nodes, k, edge_weight=data.edge_weight, dtype=torch.float64
     ).numpy()  # fmt: skip
+
+
+def pairs_of(kind: str, data: Data, k: int = K) -> Array:
+    """``[n, n, k]``."""
+    values = encode_pairs(
+        kind, data.edge_index, data.num_nodes, k,
+        pairs=all_pairs(data.num_nodes), edge_weight=data.edge_weight, dtype=torch.float64,
+    )  # fmt: skip
+    return values.reshape(data.num_nodes, data.num_nodes, k).numpy()
+
+
+def values_of(kind: str, data: Data, k: int = K) -> Array:
+    return (nodes_of if find_kind(kind).level == "node" else pairs_of)(kind, data, find_kind(kind).width or k)
 
 
 def _diagonal(pairs: Array) -> Array:
@@ -50,14 +64,22 @@ REFERENCES: dict[str, Callable[[Data, int], Array]] = {
     "ppr": lambda data, k: _diagonal(references.pagerank(data, k)),
     "resistance": _nearest,
     "degree": _unary,
+    "rrwp": references.random_walks,
+    "heat-pairs": references.heat,
+    "ppr-pairs": references.pagerank,
+    "resistance-pairs": lambda data, _: references.resistance(data)[:, :, None],
 }
+
+
+def test_every_kind_has_a_reference() -> None:
+    assert {*REFERENCES, "lappe"} == {*KINDS}  # that of eigenvectors is in test_laplacian.py
 
 
 @pytest.mark.parametrize("kind", REFERENCES)
 def test_two_hundred_graphs_of_every_sort(kind: str) -> None:
     sorts = set()
     for data in references.two_hundred_graphs():
-        np.testing.assert_allclose(nodes_of(kind, data), REFERENCES[kind](data, K), rtol=0, atol=1e-11)
+        np.testing.assert_allclose(values_of(kind, data), REFERENCES[kind](data, K), rtol=0, atol=1e-11)
         graph = references.directed(data)
         sorts |= {name for name, holds in {
             "directed": not nx.is_empty(graph) and nx.overall_reciprocity(graph) < 1,
@@ -70,6 +92,13 @@ def test_two_hundred_graphs_of_every_sort(kind: str) -> None:
             "dead end": any(graph.in_degree(node) and not graph.out_degree(node) for node in graph),
         }.items() if holds}  # fmt: skip
     assert len(sorts) == 8
+
+
+def test_pagerank_of_networkx() -> None:
+    for data in itertools.islice(references.two_hundred_graphs(), 30):
+        for m in (1, 4):
+            expected = references.pagerank_of_networkx(data, m)
+            np.testing.assert_allclose(pairs_of("ppr-pairs", data, m)[:, :, -1], expected, rtol=0, atol=1e-11)
 
 
 T = np.arange(1, K + 1)
@@ -140,6 +169,29 @@ def test_weights_that_no_float64_can_hold_together_are_refused() -> None:
     for weight, message in (([1.0, 1.0, 1e-25, 1e-25, 1e-25, 1e-25], "differ too much"), ([1e-60] * 6, "too small")):
         with pytest.raises(ValueError, match=message):
             encode("resistance", path, 3, 2, edge_weight=torch.tensor(weight, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("node, pair", [("rwpe", "rrwp"), ("heat", "heat-pairs"), ("ppr", "ppr-pairs")])
+def test_the_diagonal_of_pairs_is_the_encoding_of_nodes(node: str, pair: str) -> None:
+    for data in references.two_hundred_graphs():
+        np.testing.assert_allclose(_diagonal(pairs_of(pair, data)), nodes_of(node, data), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_closed_forms_of_pairs(n: int) -> None:
+    distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    path, ring = from_networkx(nx.path_graph(n)), from_networkx(nx.cycle_graph(n))
+    np.testing.assert_allclose(values_of("resistance-pairs", path)[:, :, 0], distance, atol=1e-13)
+    np.testing.assert_allclose(values_of("resistance-pairs", ring)[:, :, 0], distance * (n - distance) / n, atol=1e-13)
+    # from a node of a complete graph the walk is elsewhere with 1 − r, and there each other node is as probable
+    walks = values_of("rrwp", from_networkx(nx.complete_graph(n)))
+    back = (1 / n) + (1 - 1 / n) * (-1 / (n - 1)) ** T
+    expected = np.where(np.eye(n, dtype=bool)[:, :, None], back, (1 - back) / (n - 1))
+    np.testing.assert_allclose(walks, expected, atol=1e-14)
+    # in a star from a leaf to the middle with each odd step, back to any leaf with each even one
+    star = values_of("rrwp", from_networkx(nx.star_graph(n)))
+    np.testing.assert_allclose(star[1:, 0], [T % 2] * n, atol=1e-14)
+    np.testing.assert_allclose(star[1:, 1:], np.broadcast_to((1 - T % 2) / n, (n, n, K)), atol=1e-14)
 
 
 def test_the_degree_in_unary_by_hand() -> None:

@@ -1,11 +1,14 @@
 from .by_kind import encode as encode
+from .by_kind import encode_pairs as encode_pairs
 from .degree import degree_encoding as degree_encoding
+from .dense import all_pairs as all_pairs
 from .diffusion import diffusion_kernel as diffusion_kernel
 from .distinct import kinds_by_column as kinds_by_column
 from .distinct import uniqueness as uniqueness
 from .estimate import Estimate as Estimate
 from .estimate import estimate_random_walk_encoding as estimate_random_walk_encoding
 from .heat import heat_encoding as heat_encoding
+from .heat import heat_pair_encoding as heat_pair_encoding
 from .kinds import KINDS as KINDS
 from .kinds import EncodingKind as EncodingKind
 from .kinds import check_encoding as check_encoding
@@ -14,8 +17,11 @@ from .laplacian import LaplacianEigen as LaplacianEigen
 from .laplacian import laplacian_encoding as laplacian_encoding
 from .laplacian import random_signs as random_signs
 from .pagerank import pagerank_encoding as pagerank_encoding
+from .pagerank import pagerank_pair_encoding as pagerank_pair_encoding
 from .random_walk import random_walk_encoding as random_walk_encoding
+from .relative_walk import relative_walk_encoding as relative_walk_encoding
 from .resistance import resistance_encoding as resistance_encoding
+from .resistance import resistance_pair_encoding as resistance_pair_encoding
 from .transforms import AddEncoding as AddEncoding
 from .transforms import LaplacianEncoding as LaplacianEncoding
 from .transforms import RandomWalkEncoding as RandomWalkEncoding

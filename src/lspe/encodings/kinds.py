@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from lspe.errors import UserError
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 NONE = "none"
@@ -22,23 +22,16 @@ KINDS: dict[str, str] = {
     "ppr": "lspe.encodings.pagerank:PAGERANK",
     "resistance": "lspe.encodings.resistance:RESISTANCE",
     "degree": "lspe.encodings.degree:DEGREE",
+    "rrwp": "lspe.encodings.relative_walk:RRWP",
+    "heat-pairs": "lspe.encodings.heat:HEAT_PAIRS",
+    "ppr-pairs": "lspe.encodings.pagerank:PAGERANK_PAIRS",
+    "resistance-pairs": "lspe.encodings.resistance:RESISTANCE_PAIRS",
 }
 """The kinds by name, and where each is written. A new one is a file of its own and a line here."""
 
 
-class Compute(Protocol):
-    """The encodings of all nodes of one graph or of a batch of graphs, ``[N, k]``."""
-
-    def __call__(
-        self,
-        edge_index: Tensor,
-        num_nodes: int | None,
-        k: int,
-        *,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
-        dtype: torch.dtype = ...,
-    ) -> Tensor: ...
+Level = Literal["node", "pair"]
+"""What an encoding belongs to: each node, or each pair of nodes of a graph."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +42,13 @@ class EncodingKind:
         name: in configurations and on the command line.
         title: for people.
         columns: what the k columns are.
-        attribute: the attribute of a ``Data`` that holds it.
-        equation: in LaTeX, of node i.
-        compute: it, for one graph or a batch of graphs.
+        attribute: the attribute of a ``Data`` that holds it: a row per node, or per edge for an encoding of pairs.
+        equation: in LaTeX, of node i or of the pair ij.
+        compute: its function, ``(edge_index, num_nodes, k, *, edge_weight, batch, dtype)`` → ``[N, k]`` for one graph
+            or a batch of graphs, as :func:`~lspe.encodings.random_walk_encoding`. That of pairs takes ``pairs``
+            ``[2, P]`` too, the edges if left out, and gives ``[P, k]``.
+        level: ``node`` or ``pair``.
+        width: the number of columns where there is no choice.
         has_signs: whether each column of a graph is determined up to its sign only.
 
     """
@@ -61,7 +58,9 @@ class EncodingKind:
     columns: str
     attribute: str
     equation: str
-    compute: Compute
+    compute: Callable[..., Tensor]
+    level: Level = "node"
+    width: int | None = None
     has_signs: bool = False
 
 
@@ -76,9 +75,16 @@ def find_kind(kind: str | EncodingKind) -> EncodingKind:
     return found
 
 
-def check_encoding(kind: str | EncodingKind, k: int) -> EncodingKind:
-    """The kind of that name, if there is one and it can have ``k`` columns."""
+def check_encoding(kind: str | EncodingKind, k: int, level: Level | None = None) -> EncodingKind:
+    """The kind of that name, if there is one, of that level and with ``k`` columns."""
     found = find_kind(kind)
+    if level not in (None, found.level):
+        others = [name for name in KINDS if find_kind(name).level == level]
+        raise UserError(
+            f"{found.name!r} is an encoding of {found.level}s, and here one of {level}s is needed: {', '.join(others)}"
+        )
     if k < 1:
         raise UserError(f"an encoding needs at least one column, not k = {k}")
+    if found.width not in (None, k):
+        raise UserError(f"the encoding {found.name!r} has k = {found.width} columns, not {k}")
     return found

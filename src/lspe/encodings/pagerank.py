@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from lspe.encodings.dense import encode_nodes, walk_probabilities
+from lspe.encodings.dense import encode_nodes, encode_pairs, walk_probabilities
 from lspe.encodings.graphs import DenseChunk
 from lspe.encodings.kinds import EncodingKind
 
@@ -50,6 +50,46 @@ def pagerank_encoding(
     return encode_nodes(_diagonals, edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
 
 
+def pagerank_pair_encoding(
+    edge_index: Tensor,
+    num_nodes: int | None,
+    k: int,
+    *,
+    pairs: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    r"""Personalised PageRank of j as seen from i, for pairs of nodes of one graph or of a batch of graphs
+
+    .. math::
+        p_{ijm} = \big(\alpha_m (\textrm{I}_n - (1 - \alpha_m) \textrm{RW})^{-1}\big)_{ij}, \qquad
+        \alpha_m = \frac{1}{m + 1}, \qquad m = 1, \dots, k
+
+    Its diagonal is :func:`pagerank_encoding`, whose walk it is.
+
+    Args:
+        edge_index: Edges, first row source and second row target.
+        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
+        k: Number of restart probabilities.
+        pairs: The pairs i, j, each of one graph; the edges if left out.
+        edge_weight: Weights, finite and not negative; ones if left out.
+        batch: The graph of each node, ascending; all nodes are one graph if left out.
+        dtype: Of the result. It is computed in float64.
+
+    Shapes:
+        - **edge_index:** :math:`[2, E]`
+        - **pairs:** :math:`[2, P]`
+        - **edge_weight:** :math:`[E]`
+        - **batch:** :math:`[N]`
+        - **output:** :math:`[P, k]`
+
+    """
+    return encode_pairs(
+        _matrices, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype
+    )  # fmt: skip
+
+
 def _diagonals(chunk: DenseChunk, k: int) -> Tensor:
     """``[b, n, k]``."""
     return torch.stack([matrix.diagonal(dim1=1, dim2=2) for matrix in _matrices(chunk, k)], dim=2)
@@ -71,4 +111,14 @@ PAGERANK = EncodingKind(
     attribute="pagerank_pe",
     equation=r"p_{im} = (\alpha_m (I - (1 - \alpha_m) \mathrm{RW})^{-1})_{ii}, \quad \alpha_m = \frac{1}{m + 1}",
     compute=pagerank_encoding,
+)
+
+PAGERANK_PAIRS = EncodingKind(
+    name="ppr-pairs",
+    title="Personalised PageRank of pairs",
+    columns="mean lengths of the walk",
+    attribute="edge_pagerank_pe",
+    equation=r"p_{ijm} = (\alpha_m (I - (1 - \alpha_m) \mathrm{RW})^{-1})_{ij}, \quad \alpha_m = \frac{1}{m + 1}",
+    compute=pagerank_pair_encoding,
+    level="pair",
 )

@@ -1,5 +1,7 @@
 """Effective resistance encoding: the graph as a net of resistors, measured from each node."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -7,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lspe.encodings.dense import encode_nodes
+from lspe.encodings.dense import encode_nodes, encode_pairs
 from lspe.encodings.graphs import DenseChunk
 from lspe.encodings.kinds import EncodingKind
 from lspe.errors import UserError
@@ -55,6 +57,50 @@ def resistance_encoding(
 
     """
     return encode_nodes(_nearest, edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
+
+
+def resistance_pair_encoding(
+    edge_index: Tensor,
+    num_nodes: int | None,
+    k: int,
+    *,
+    pairs: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    r"""The effective resistance between two nodes, for pairs of nodes of one graph or of a batch of graphs
+
+    .. math::
+        p_{ij} = R_{ij} = L^+_{ii} + L^+_{jj} - 2 L^+_{ij}, \qquad L = D - A
+
+    It is zero where no path joins i and j (of a node and itself it is zero anyway). Directions, weights and self loops
+    are as those of :func:`resistance_encoding`.
+
+    Args:
+        edge_index: Edges, first row source and second row target.
+        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
+        k: Number of columns, 1.
+        pairs: The pairs i, j, each of one graph; the edges if left out.
+        edge_weight: Weights, finite and not negative; ones if left out.
+        batch: The graph of each node, ascending; all nodes are one graph if left out.
+        dtype: Of the result. It is computed in float64.
+
+    Shapes:
+        - **edge_index:** :math:`[2, E]`
+        - **pairs:** :math:`[2, P]`
+        - **edge_weight:** :math:`[E]`
+        - **batch:** :math:`[N]`
+        - **output:** :math:`[P, k]`
+
+    """
+    return encode_pairs(
+        _as_column, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype
+    )  # fmt: skip
+
+
+def _as_column(chunk: DenseChunk, k: int) -> Iterator[Tensor]:
+    yield _resistances(chunk)[0]
 
 
 def _nearest(chunk: DenseChunk, k: int) -> Tensor:
@@ -110,4 +156,15 @@ RESISTANCE = EncodingKind(
     equation=r"p_i = \mathrm{sort}(\{\{ R_{ij} \mid j \ne i \}\})_{1, \dots, k}, \quad "
     r"R_{ij} = L^+_{ii} + L^+_{jj} - 2 L^+_{ij}",
     compute=resistance_encoding,
+)
+
+RESISTANCE_PAIRS = EncodingKind(
+    name="resistance-pairs",
+    title="Effective resistance of pairs",
+    columns="resistance",
+    attribute="edge_resistance_pe",
+    equation=r"p_{ij} = R_{ij} = L^+_{ii} + L^+_{jj} - 2 L^+_{ij}",
+    compute=resistance_pair_encoding,
+    level="pair",
+    width=1,
 )
