@@ -95,8 +95,12 @@ class GraphData(Description):
         return replace(self, splits=self.folds[number])
 
     def with_encoding(self, kind: str, k: int) -> GraphData:
-        """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
-        return replace(self, graphs=self.graphs.with_encoding(kind, k))
+        """The same data with an encoding (:meth:`PackedGraphs.with_encoding`)."""
+        return self.with_encodings([(kind, k)])
+
+    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> GraphData:
+        """The same data with several encodings, each a kind and its number of columns."""
+        return replace(self, graphs=self.graphs.with_encodings(encodings))
 
     def save(self, path: Path) -> GraphData:
         """Write everything to ``path``, and give it back as mapped from there."""

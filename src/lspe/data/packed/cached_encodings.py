@@ -11,19 +11,22 @@ import torch
 from lspe.data.errors import CorruptFileError
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
-from lspe.data.packed.sets import PackedGraphs
-from lspe.encodings import EncodingKind, check_encoding, encode
+from lspe.data.packed.sets import ColumnLevel, PackedGraphs
+from lspe.encodings import EncodingKind, check_encoding, encode, encode_pairs
 from lspe.locations import cache_root, is_writable
 
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
 
-def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[str, Array]:
-    """The attribute's name and its values for every node of the whole set, :math:`[N, k]`."""
+def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[ColumnLevel, str, Array]:
+    """The level of an encoding's column, its name, and its values for every node of the whole set, :math:`[N, k]`, or
+    for every edge, :math:`[E, k]`.
+    """
     kind = check_encoding(name, k)
+    level: ColumnLevel = "node" if kind.level == "node" else "edge"
     if graphs.path is None or graphs.structure_digest is None:
-        return kind.attribute, np.concatenate([*_compute(graphs, kind, k)])
+        return level, kind.attribute, np.concatenate([*_compute(graphs, kind, k)])
 
     path = _cache_path(graphs.path, kind.name, k, graphs.structure_digest)
     note = {"structure": graphs.structure_digest, "kind": kind.name, "k": k, "version": _CACHE_VERSION}
@@ -40,7 +43,7 @@ def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[str, Array
             raise CorruptFileError(f"{path} holds another encoding than its name says")
         return file.arrays["encoding"]
 
-    return kind.attribute, build_once(path, build, read)
+    return level, kind.attribute, build_once(path, build, read)
 
 
 def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
@@ -61,5 +64,6 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
         edge_index = torch.from_numpy(np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset]))
         num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
         batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
-        yield encode(kind, edge_index, len(batch), k, batch=batch).numpy()
+        compute = encode if kind.level == "node" else encode_pairs
+        yield compute(kind, edge_index, len(batch), k, batch=batch).numpy()
         begin = end

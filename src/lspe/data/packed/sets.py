@@ -9,7 +9,7 @@ source) once, when the set is made.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -213,7 +213,8 @@ class PackedGraphs:
         return replace(self, index=self.numbers(indices).copy())
 
     def with_encoding(self, kind: str, k: int) -> PackedGraphs:
-        """The same graphs with an encoding of `k` columns on their nodes: ``random_walk_pe`` for ``rwpe``, ….
+        """The same graphs with an encoding of `k` columns: ``random_walk_pe`` on the nodes for ``rwpe``,
+        ``edge_relative_walk_pe`` on the edges for ``rrwp``, ….
 
         Computed once for the whole set and kept beside its file; a set in memory keeps it in memory. ``none`` is the
         graphs as they are.
@@ -222,8 +223,18 @@ class PackedGraphs:
             return self
         from lspe.data.packed.cached_encodings import encoding_column
 
-        name, column = encoding_column(self, kind, k)
-        return replace(self, node={**self.node, name: column}, encodings=(*self.encodings, (kind, k)))
+        level, name, column = encoding_column(self, kind, k)
+        encodings = (*self.encodings, (kind, k))
+        if level == "node":
+            return replace(self, node={**self.node, name: column}, encodings=encodings)
+        return replace(self, edge={**self.edge, name: column}, encodings=encodings)
+
+    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> PackedGraphs:
+        """The same graphs with several encodings, each a kind and its number of columns."""
+        graphs = self
+        for kind, k in encodings:
+            graphs = graphs.with_encoding(kind, k)
+        return graphs
 
     def numbers(self, indices: ArrayLike | Tensor | None = None) -> Index:
         """Where the graphs at `indices` of this view stand in the whole set."""
@@ -284,10 +295,7 @@ class PackedGraphs:
 
 
 def _reopen(path: Path, encodings: tuple[tuple[str, int], ...], index: Index | None) -> PackedGraphs:
-    graphs = PackedGraphs.open(path, verify=False)
-    for kind, k in encodings:
-        graphs = graphs.with_encoding(kind, k)
-    return replace(graphs, index=index)
+    return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index)
 
 
 def _tensor(values: Array) -> Tensor:
