@@ -20,7 +20,7 @@ def encode(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
-    encoding: Annotated[str, typer.Option(help=f"The kind of encoding: {', '.join(KINDS)}.")] = "rwpe",
+    encoding: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}, or my_module:my_encoding.")] = "rwpe",
     k: Annotated[
         int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps, eigenvectors, ...")
     ] = 16,

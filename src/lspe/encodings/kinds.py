@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lspe.errors import UserError
+from lspe.own_parts import import_part, is_import_path
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 NONE = "none"
 """What a network without an encoding says in its place."""
+
+ATTRIBUTE = "attribute:"
+"""Begins the name of an encoding that the graphs bring along in an attribute."""
 
 KINDS: dict[str, str] = {
     "rwpe": "lspe.encodings.random_walk:RWPE",
@@ -50,6 +53,9 @@ class EncodingKind:
         level: ``node`` or ``pair``.
         width: the number of columns where there is no choice.
         has_signs: whether each column of a graph is determined up to its sign only.
+        is_given: whether the graphs bring it along, so that nothing is computed.
+        source: a digest of the file of someone's own function, ``None`` where there is no file; what another version
+            of it computed is not used again.
 
     """
 
@@ -62,17 +68,29 @@ class EncodingKind:
     level: Level = "node"
     width: int | None = None
     has_signs: bool = False
+    is_given: bool = False
+    source: str | None = ""
 
 
 def find_kind(kind: str | EncodingKind) -> EncodingKind:
-    """The kind of that name."""
+    """The kind of that name, the one at that import path, or the values in that attribute of the graphs."""
     if isinstance(kind, EncodingKind):
         return kind
-    if kind not in KINDS:
-        raise UserError(f"there is no encoding {kind!r}; there are {', '.join(KINDS)}")
-    module, _, name = KINDS[kind].partition(":")
-    found: EncodingKind = getattr(importlib.import_module(module), name)
-    return found
+    if kind in KINDS:
+        found: EncodingKind = import_part(KINDS[kind])
+        return found
+    if kind.startswith(ATTRIBUTE) and kind != ATTRIBUTE:
+        from lspe.encodings.own import kind_of_attribute
+
+        return kind_of_attribute(kind.removeprefix(ATTRIBUTE))
+    if is_import_path(kind):
+        from lspe.encodings.own import kind_of_import_path
+
+        return kind_of_import_path(kind)
+    raise UserError(
+        f"there is no encoding {kind!r}; there are {', '.join(KINDS)}, my_module:my_encoding (a function of your own) "
+        "and attribute:NAME (what the nodes of your graphs have in data.NAME)"
+    )
 
 
 def check_encoding(kind: str | EncodingKind, k: int, level: Level | None = None) -> EncodingKind:
