@@ -91,6 +91,7 @@ FEATURES = {
 MODELS: dict[str, dict] = {
     "gatedgcn": {"name": "gatedgcn"},
     "gatedgcn-lappe": {"name": "gatedgcn", "encoding": "lappe", "k": 4},
+    "gatedgcn-lspe-invariant": {"name": "gatedgcn", "lspe": True, "encoding": "lappe", "k": 4, "signs": "invariant"},
     "gatedgcn-rwpe-final": {
         "name": "gatedgcn",
         "encoding": "rwpe",

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 
 from lspe import testing
 from lspe.encodings import RandomWalkEncoding, encode_pairs, find_kind
-from lspe.nn import Topology
+from lspe.nn import ConstantEmbedder, Head, Network, Topology
 from tests.graphs import CORNER_CASES, csl, random_batches
 from tests.nn.builders import FEATURES, MODELS, make_network, with_features
 
@@ -119,6 +119,25 @@ def test_random_signs_in_training_only() -> None:
     torch.manual_seed(0)
     outputs = torch.cat([network(data) for _ in range(8)])
     assert outputs.std(0).max() > 1e-6
+
+
+def test_an_invariant_embedding_is_blind_to_signs_and_to_nothing_else() -> None:
+    network = make_network("gatedgcn-lspe-invariant").eval()
+    data = with_features(Batch.from_data_list([CORNER_CASES["tree"], CORNER_CASES["decalin"], CORNER_CASES["path"]]))
+    testing.check_sign_invariance(network, data, tolerance=1e-12)
+    linear = make_network("gatedgcn-lappe").eval()
+    with pytest.raises(AssertionError, match="after flipping signs"):
+        testing.check_sign_invariance(linear, data, tolerance=1e-12)
+    # which nodes lie on one side counts: the sign of one entry alone is no sign of an eigenvector
+    other = data.clone()
+    other.laplacian_eigenvector_pe = data.laplacian_eigenvector_pe.clone()
+    other.laplacian_eigenvector_pe[1, 0] *= -1
+    assert (network(other) - network(data)).abs().max() > 1e-6
+
+
+def test_invariance_is_refused_where_there_are_no_signs() -> None:
+    with pytest.raises(ValueError, match=r"signs='invariant' is for encodings with signs, such as 'lappe'; 'rwpe'"):
+        Network(ConstantEmbedder(8, 8), [], Head(8, 1), dim=8, encoding="rwpe", k=3, signs="invariant")
 
 
 def test_output_says_what_is_inside() -> None:

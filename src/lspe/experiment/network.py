@@ -12,10 +12,11 @@ from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Featu
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import Final, Network, check_combination
+from lspe.nn.network import Final, Network, check_combination, check_signs
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
 from lspe.nn.readout import Head, Readout
 from lspe.nn.san import SAN
+from lspe.nn.signs import Signs
 from lspe.ops.fused.principal import AGGREGATORS
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
@@ -29,6 +30,7 @@ class _NetworkConfig(Strict):
     lspe: bool = False
     encoding: str = NONE
     k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    signs: Signs = "random"
     pair_encoding: str = NONE
     pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     final: Final = "structure"
@@ -43,7 +45,7 @@ class _NetworkConfig(Strict):
     def _parts_fit_together(self) -> Self:
         check_combination(self.encoding, self.k, self.lspe, self.final)
         if self.encoding != NONE:
-            check_encoding(self.encoding, self.k, "node")
+            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
         if self.pair_encoding != NONE:
             check_encoding(self.pair_encoding, self.pair_k, "pair")
         for what in ("heads", "towers"):
@@ -167,6 +169,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,
+        signs=model.signs,
         pair_encoding=model.pair_encoding,
         pair_k=model.pair_k,
         edge_dim=model.edge_width,

@@ -13,6 +13,7 @@ from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
+from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
 from lspe.ops import dropout
 
@@ -51,8 +52,10 @@ class Network(nn.Module):
         head: d → outputs.
         dim: d.
         encoding: ``none`` or a kind of encoding: ``rwpe`` (read from ``data.random_walk_pe``), ``lappe``
-            (``data.laplacian_eigenvector_pe``; in training a random sign per column and graph), ….
+            (``data.laplacian_eigenvector_pe``), ….
         k: width of the encoding, and of the final positions.
+        signs: of columns whose sign means nothing, those of ``lappe``: ``random`` ones in each step of training, or an
+            embedding that is ``invariant`` (:class:`~lspe.nn.SignInvariantEmbedding`) in the place of the linear map.
         pair_encoding: ``none`` or a kind of encoding for pairs: ``rrwp`` (read from ``data.edge_relative_walk_pe``), …;
             that of the pairs which full attention adds is computed in each forward pass.
         pair_k: width of the encoding of pairs.
@@ -76,6 +79,7 @@ class Network(nn.Module):
         dim: int,
         encoding: str | EncodingKind = NONE,
         k: int = 0,
+        signs: Signs = "random",
         pair_encoding: str | EncodingKind = NONE,
         pair_k: int = 0,
         edge_dim: int | None = None,
@@ -94,6 +98,7 @@ class Network(nn.Module):
         self.dim = dim
         self.encoding = encoding if isinstance(encoding, str) else encoding.name
         self._kind = None if encoding == NONE else check_encoding(encoding, k, "node")
+        self.signs = signs
         self.pair_encoding = pair_encoding if isinstance(pair_encoding, str) else pair_encoding.name
         self._pair_kind = None if pair_encoding == NONE else check_encoding(pair_encoding, pair_k, "pair")
         self.pair_k = pair_k
@@ -105,7 +110,8 @@ class Network(nn.Module):
         self.position_epsilon = position_epsilon
         self.dropout = dropout
         if self._kind is not None:
-            self.embed_p = nn.Linear(k, dim)
+            check_signs(self._kind, signs)
+            self.embed_p = SignInvariantEmbedding(k, dim) if signs == "invariant" else nn.Linear(k, dim)
         if self._pair_kind is not None:
             self.embed_pair = nn.Linear(pair_k, dim if edge_dim is None else edge_dim, bias=False)
             self._attends_to_all = any(isinstance(part, PairAttention) for part in self.layers.modules())
@@ -148,6 +154,8 @@ class Network(nn.Module):
         if self._kind is None:
             return None
         encoding = self._encoding(data, self._kind, self.k, graph.num_nodes, "nodes").to(h.dtype)
+        if self.signs == "invariant":
+            return self.embed_p(encoding, graph)
         if self._kind.has_signs and self.training:
             encoding = random_signs(encoding, graph.batch)
         return self.embed_p(encoding)
@@ -199,3 +207,9 @@ def check_combination(encoding: str | EncodingKind, k: int, lspe: bool, final: s
         )
     if final == "structure+encoding" and lspe:
         raise ValueError("final='structure+encoding' is for networks without lspe; with it use 'structure+position'")
+
+
+def check_signs(kind: EncodingKind, signs: Signs) -> None:
+    """Say so where an encoding has no signs to be blind to."""
+    if signs == "invariant" and not kind.has_signs:
+        raise ValueError(f"signs='invariant' is for encodings with signs, such as 'lappe'; {kind.name!r} has none")
