@@ -84,9 +84,13 @@ def all_pairs(num_nodes: int, batch: Tensor | None = None) -> Tensor:
     return pairs if batch is None else pairs.to(batch.device)
 
 
+class TooLargeError(UserError):
+    """A graph that an encoding, or a comparison, cannot be computed for."""
+
+
 def check_size(num_nodes: int) -> None:
     if num_nodes > MOST_NODES:
-        raise UserError(
+        raise TooLargeError(
             f"a graph has {num_nodes:,} nodes: this encoding is computed from dense matrices, for graphs of up to "
             f"{MOST_NODES:,} nodes. For larger ones use 'rwpe', 'lappe' or 'degree'"
         )

@@ -53,6 +53,8 @@ class EncodingKind:
         level: ``node`` or ``pair``.
         width: the number of columns where there is no choice.
         has_signs: whether each column of a graph is determined up to its sign only.
+        comparable: where the encoding depends on a choice, what of it does not: ``(edge_index, num_nodes, k)`` of one
+            graph → ``[n, c · k]``, c columns for each of the k; two graphs are told apart by it.
         is_given: whether the graphs bring it along, so that nothing is computed.
         source: a digest of the file of someone's own function, ``None`` where there is no file; what another version
             of it computed is not used again.
@@ -68,6 +70,7 @@ class EncodingKind:
     level: Level = "node"
     width: int | None = None
     has_signs: bool = False
+    comparable: Callable[[Tensor, int, int], Tensor] | None = None
     is_given: bool = False
     source: str | None = ""
 
