@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lspe.encodings.kinds import KINDS
+from lspe.encodings.kinds import KINDS, find_kind
 
 MOST_COLUMNS = 10_000
 
@@ -35,7 +35,8 @@ def encode(
 
     written = write_encodings(source, out, encoding=encoding, k=k, smiles_column=smiles_column)
     print_ = console().print
-    print_(f"{written.encoded:,} of {written.rows:,} graphs encoded, {written.nodes:,} nodes: {out}", highlight=False)
+    what = "nodes" if find_kind(encoding).level == "node" else "pairs of nodes"
+    print_(f"{written.encoded:,} of {written.rows:,} graphs encoded, {written.nodes:,} {what}: {out}", highlight=False)
     if written.first_reason is not None:
         failed = written.rows - written.encoded
         print_(
