@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lspe.encodings.by_kind import encode, encode_pairs
 from lspe.encodings.dense import TooLargeError, all_pairs
-from lspe.encodings.distinct import kinds_by_column
+from lspe.encodings.distinct import split_by_columns
 from lspe.encodings.kinds import EncodingKind, find_kind
 
 MOST_NODES_OF_PAIRS = 500
@@ -29,7 +29,7 @@ def first_difference(kind: str | EncodingKind, first: LabelledGraph, second: Lab
 
     Encodings of nodes differ if the two multisets of them do. Those of pairs are compared as seen from each node i: by
     what is at ii and the multiset of what is at ij. Values are equal up to rounding
-    (:func:`~lspe.encodings.kinds_by_column`). Where an encoding depends on a choice, as eigenvectors on their signs,
+    (:func:`~lspe.encodings.uniqueness`). Where an encoding depends on a choice, as eigenvectors on their signs,
     that part of it is compared which does not.
 
     Graphs with different labels, or different numbers of nodes, differ before the first column: 0.
@@ -38,18 +38,18 @@ def first_difference(kind: str | EncodingKind, first: LabelledGraph, second: Lab
     if not torch.equal(first.labels.sort().values, second.labels.sort().values):
         return 0
     width = kind.width or k
-    rows = torch.cat([_rows(kind, graph, width) for graph in (first, second)])
-    per_column = (rows.size(1) - 1) // width
-    for number, found in enumerate(kinds_by_column(rows)[1:].numpy()):
-        nodes = found if kind.level == "node" else _seen_from_nodes(found, first.labels.numel())
+    labels, rows = (torch.cat(both) for both in zip(_rows(kind, first, width), _rows(kind, second, width), strict=True))
+    per_column = rows.size(1) // width
+    for number, found in enumerate(split_by_columns(labels, rows)):
+        nodes = found.numpy() if kind.level == "node" else _seen_from_nodes(found.numpy(), first.labels.numel())
         one, other = np.split(nodes, 2)
         if not np.array_equal(np.sort(one), np.sort(other)):
-            return number // per_column + 1
+            return -(-number // per_column)
     return None
 
 
-def _rows(kind: EncodingKind, graph: LabelledGraph, k: int) -> Tensor:
-    """What stands at each node, or at each pair: a number for the labels, then the encoding."""
+def _rows(kind: EncodingKind, graph: LabelledGraph, k: int) -> tuple[Tensor, Tensor]:
+    """For each node, or for each pair: a number for its labels, and its encoding."""
     edge_index, labels = graph
     n = labels.numel()
     if kind.level == "node":
@@ -57,13 +57,12 @@ def _rows(kind: EncodingKind, graph: LabelledGraph, k: int) -> Tensor:
             values = kind.comparable(edge_index, n, k)
         else:
             values = encode(kind, edge_index, n, k, dtype=torch.float64)
-        return torch.cat([labels[:, None], values], dim=1)
+        return labels, values
     if n > MOST_NODES_OF_PAIRS:
         raise TooLargeError(f"a graph has {n:,} nodes: encodings of pairs are compared up to {MOST_NODES_OF_PAIRS:,}")
     i, j = pairs = all_pairs(n)
     values = encode_pairs(kind, edge_index, n, k, pairs=pairs, dtype=torch.float64)
-    labels_of_pair = (labels[i] * (labels.max() + 1) + labels[j]) * 2 + (i == j)
-    return torch.cat([labels_of_pair[:, None], values], dim=1)
+    return (labels[i] * (labels.max() + 1) + labels[j]) * 2 + (i == j), values
 
 
 def _seen_from_nodes(pair_kinds: NDArray[np.int64], n: int) -> NDArray[np.int64]:

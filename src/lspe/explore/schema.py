@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lspe.data.words import TaskKind
-from lspe.encodings.kinds import KINDS
+from lspe.encodings.kinds import KINDS, Level
 
 MAX_TEXT = 1000
 MAX_ATOMS = 200
@@ -42,6 +42,9 @@ class EncodeQuery(Query):
     graph: GraphText
     encoding: EncodingName = "rwpe"
     k: Steps = DEFAULT_STEPS
+    origin: Annotated[
+        int, Field(ge=0, lt=MAX_ATOMS, description="For an encoding of pairs: the node from which all are seen.")
+    ] = 0
 
 
 class CompareQuery(Query):
@@ -49,6 +52,7 @@ class CompareQuery(Query):
 
     first: GraphText
     second: GraphText
+    encoding: EncodingName = "rwpe"
     k: Steps = DEFAULT_STEPS
     elements: Annotated[bool, Field(description="Whether elements count, or only who is bonded to whom.")] = False
 
@@ -76,7 +80,7 @@ class EncodedGraph(BaseModel):
     is_molecule: bool
     nodes: list[Node]
     edges: list[Edge]
-    encoding: Annotated[list[list[float]], Field(description="A row per node, a column a step.")]
+    encoding: Annotated[list[list[float]], Field(description="A row per node, a column per step.")]
     kinds: Annotated[
         list[list[int]],
         Field(
@@ -100,7 +104,22 @@ class ComparedGraphs(BaseModel):
     second: EncodedGraph
     random_walk: Verdict
     weisfeiler_lehman: Verdict
+    encodings: Annotated[
+        dict[str, int | None],
+        Field(description="The first column at which each kind of encoding tells them apart, null if none does."),
+    ]
     summary: str
+
+
+class Kind(BaseModel):
+    """A kind of encoding."""
+
+    name: str
+    title: str
+    columns: Annotated[str, Field(description="What its columns are.")]
+    level: Annotated[Level, Field(description="Whether nodes have it, or pairs of nodes.")]
+    comparable: Annotated[bool, Field(description="Whether equal nodes of two graphs have equal encodings.")]
+    equation: Annotated[str, Field(description="In LaTeX.")]
 
 
 class ExampleGraph(BaseModel):
