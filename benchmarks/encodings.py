@@ -7,6 +7,8 @@
 - lappe: 8 eigenvectors; PyG's ``AddLaplacianEigenvectorPE``, told that graphs are undirected, its quicker way.
 - rwpe single, lappe single: our transforms called graph by graph, as PyG's are.
 
+- kinds: every kind of encoding of the whole set, those of pairs at its edges, 20 columns (8 eigenvectors).
+
 Whoever is called graph by graph gets 500 graphs drawn at random. Without ``--quick`` also: how the time of the random
 walk encoding grows with the number of graphs, with k, and with the nodes of one large graph, exact and estimated.
 """
@@ -26,9 +28,14 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 from benchmarks.measure import Growth, interleaved, plot_growth, show
 from lspe.data import load_benchmark
 from lspe.encodings import (
+    KINDS,
+    EncodingKind,
     LaplacianEncoding,
     RandomWalkEncoding,
+    encode,
+    encode_pairs,
     estimate_random_walk_encoding,
+    find_kind,
     laplacian_encoding,
     random_walk_encoding,
 )
@@ -45,14 +52,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     results = compare(arguments.repeats)
+    kinds = every_kind(arguments.repeats)
     growths = {} if arguments.quick else growth()
     if arguments.plot and growths:
         plot_growth(growths, arguments.plot)
     if arguments.json:
         grown = {"growth": {name: one.to_dict() for name, one in growths.items()}} if growths else {}
-        print(json.dumps({**results, **grown}, indent=2))
+        print(json.dumps({**results, "kinds": kinds, **grown}, indent=2))
         return
     show("microseconds a graph, ZINC-12k, one thread", results)
+    show("every kind", kinds)
     if growths:
         show("growth", {name: {"exponent": one.exponent} for name, one in growths.items()})
 
@@ -81,6 +90,18 @@ def compare(repeats: int) -> dict[str, dict[str, float]]:
         }
         for name in ("rwpe", "lappe", "rwpe single", "lappe single")
     }
+
+
+def every_kind(repeats: int) -> dict[str, dict[str, float]]:
+    whole = load_benchmark("zinc").graphs.batch()
+
+    def work(kind: EncodingKind) -> object:
+        compute = encode if kind.level == "node" else encode_pairs
+        k = kind.width or (EIGENVECTORS if kind.has_signs else STEPS)
+        return compute(kind, whole.edge_index, whole.num_nodes, k, batch=whole.batch)
+
+    times = interleaved([partial(work, find_kind(name)) for name in KINDS], repeats)
+    return {name: {"us_per_graph": 1e6 * time / whole.num_graphs} for name, time in zip(KINDS, times, strict=True)}
 
 
 def one_by_one(transform: BaseTransform, graphs: Sequence[Data]) -> None:

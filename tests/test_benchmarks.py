@@ -17,7 +17,7 @@ from benchmarks.floor import products_of
 from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
 from lspe import ops
-from lspe.encodings import RandomWalkEncoding
+from lspe.encodings import KINDS, RandomWalkEncoding
 from lspe.experiment import build_network
 from lspe.nn import Network
 from tests.graphs import CORNER_CASES, cubic_8, decalin
@@ -109,6 +109,7 @@ def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
     assert growth.exponent == pytest.approx(2)
 
 
+TINY = "--set model.layers=1 --set model.hidden_dim=8"
 STEP = {"step_ms", "plain_ms", "pyg_ms", "floor_ms", "epoch_s", "peak_mb", "batch_graphs"}
 ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
 
@@ -119,14 +120,18 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
     [
         ("training --quick --repeats 1 --threads 1", "zinc/gatedgcn-lspe", STEP),
         ("encodings --quick --repeats 1", "lappe", ENCODING),
+        ("encodings --quick --repeats 1", "kinds", {*KINDS}),
+        (f"ablation --epochs 1 --out {{folder}} --only none heat {TINY}", "heat", {"parameters", "validation", "test"}),
         ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
         ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),
         ("predict --molecules 500", None, {"molecules a second"}),
         ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),
     ],
 )
-def test_every_benchmark_gives_json(command: str, place: str | None, names: set[str], shared_data: Path) -> None:
-    words = [sys.executable, "-m", *f"benchmarks.{command} --json".split()]
+def test_every_benchmark_gives_json(
+    command: str, place: str | None, names: set[str], shared_data: Path, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", *f"benchmarks.{command} --json".replace("{folder}", str(tmp_path)).split()]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     result = json.loads(done.stdout)
     assert names <= set(result if place is None else result[place])

@@ -14,7 +14,15 @@ from networkx.generators.atlas import graph_atlas_g
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from lspe.isomorphism import Comparison, in_words, node_kinds, random_walk_test, weisfeiler_lehman_test
+from lspe.encodings import KINDS
+from lspe.isomorphism import (
+    Comparison,
+    compare_encodings,
+    in_words,
+    node_kinds,
+    random_walk_test,
+    weisfeiler_lehman_test,
+)
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 from tests.graphs import CSL_SKIPS, bicyclopentyl, csl, decalin, from_networkx, permuted, random_graphs
 
@@ -255,3 +263,61 @@ def test_random_walks_of_the_pairs_match_a_dense_matrix_power() -> None:
         expected = np.stack([np.linalg.matrix_power(walk, step).diagonal() for step in range(1, 6)], axis=1)
         found = node_kinds([graph], 5)
         assert np.allclose(found.vectors[found.kinds[0]], expected, atol=1e-12)
+
+
+def rook_and_shrikhande() -> tuple[nx.Graph, nx.Graph]:
+    """Strongly regular with the same figures: (16, 6, 2, 2)."""
+    rook = nx.line_graph(nx.complete_bipartite_graph(4, 4))
+    steps = [(0, 1), (1, 0), (1, 1)]
+    places = [(i, j) for i in range(4) for j in range(4)]
+    shrikhande = nx.Graph([((i, j), ((i + a) % 4, (j + b) % 4)) for i, j in places for a, b in steps])
+    return rook, shrikhande
+
+
+PAIRS = {
+    "decalin, bicyclopentyl": ("C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1"),
+    "CSL(11, 2), CSL(11, 3)": (nx.circulant_graph(11, [1, 2]), nx.circulant_graph(11, [1, 3])),
+    "two triangles, ring of six": (nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3)), nx.cycle_graph(6)),
+    "rook, Shrikhande": rook_and_shrikhande(),
+}
+"""Pairs of different graphs that 1-WL cannot tell apart."""
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_encodings_tell_apart_what_degrees_and_1_wl_do_not(name: str) -> None:
+    assert weisfeiler_lehman_test(*PAIRS[name]).step is None
+    found = compare_encodings(*PAIRS[name])
+    assert set(found) == set(KINDS)
+    assert found.pop("degree") is None
+    assert all((column is None) == (name == "rook, Shrikhande") for column in found.values()), found
+
+
+@settings(max_examples=40, deadline=None)
+@given(random_graphs(min_nodes=1, max_nodes=8, directed=True, self_loops=True), st.integers(0, 10**6))
+def test_no_encoding_tells_a_graph_from_itself(data, seed):
+    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
+    assert set(compare_encodings(data, permuted(data, order)).values()) == {None}
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_graphs(min_nodes=4, max_nodes=5), random_graphs(min_nodes=4, max_nodes=5))
+def test_walks_as_an_encoding_say_what_the_exact_test_says(first, second):
+    n = first.num_nodes
+    found = compare_encodings(first, second, k=n, kinds=["rwpe"])["rwpe"]
+    if first.num_nodes == second.num_nodes and first.num_edges == second.num_edges:
+        assert found == random_walk_test(first, second).step
+
+
+def test_labels_and_numbers_of_nodes_differ_before_the_first_column() -> None:
+    assert set(compare_encodings("CCO", "CCN").values()) == {None}
+    assert set(compare_encodings("CCO", "CCN", label="element").values()) == {0}
+    assert set(compare_encodings("CCO", "CCCO").values()) == {0}
+    # the same elements at other places: a label of its own for the pair of them
+    found = compare_encodings("CCOC", "CCCO", label="element")
+    assert None not in found.values()
+
+
+def test_kinds_for_which_graphs_are_too_large_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lspe.encodings.tell_apart.MOST_NODES_OF_PAIRS", 5)
+    monkeypatch.setattr("lspe.encodings.dense.MOST_NODES", 5)
+    assert set(compare_encodings(nx.cycle_graph(6), nx.path_graph(6))) == {"rwpe", "lappe", "degree"}

@@ -4,6 +4,7 @@ from .data import load_benchmark as load_benchmark
 from .data import read_table as read_table
 from .data import smiles_to_data as smiles_to_data
 from .data import smiles_to_graphs as smiles_to_graphs
+from .encodings import AddEncoding as AddEncoding
 from .encodings import LaplacianEncoding as LaplacianEncoding
 from .encodings import RandomWalkEncoding as RandomWalkEncoding
 from .encodings import diffusion_kernel as diffusion_kernel
@@ -16,6 +17,7 @@ from .experiment import build_network as build_network
 from .experiment import list_presets as list_presets
 from .experiment import load_preset as load_preset
 from .experiment import read_experiment as read_experiment
+from .isomorphism import compare_encodings as compare_encodings
 from .isomorphism import random_walk_test as random_walk_test
 from .isomorphism import weisfeiler_lehman_test as weisfeiler_lehman_test
 from .nn import LSPE as LSPE

@@ -7,6 +7,7 @@ decalin and bicyclopentyl.
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -115,6 +116,44 @@ def in_words(walk: Comparison, refinement: Comparison) -> str:
     walks = "never" if walk.step is None else f"from step {walk.step} on"
     colours = "never" if refinement.step is None else f"from step {refinement.step} on"
     return f"They are different: random walks tell them apart {walks}, 1-WL {colours}."
+
+
+def compare_encodings(
+    g1: Any, g2: Any, *, k: int = 16, label: str | None = None, kinds: Iterable[str] | None = None
+) -> dict[str, int | None]:
+    """For each kind of encoding the first column at which it tells two graphs apart, ``None`` if it does not.
+
+    Unlike the two tests it compares numbers up to rounding (:func:`lspe.encodings.tell_apart.first_difference`). Kinds
+    that the graphs are too large for are left out.
+
+    Args:
+        g1: A PyG ``Data``, a networkx graph or a SMILES string. Only its structure counts, parallel edges
+            included; weights and features do not.
+        g2: The other graph.
+        k: Number of columns to compare.
+        label: Also tell nodes apart by this attribute of ``Data`` or networkx nodes; ``"element"`` for SMILES.
+        kinds: Some kinds of encoding; all of lspe's own if left out.
+
+    """
+    import torch
+
+    from lspe.encodings.dense import TooLargeError
+    from lspe.encodings.kinds import KINDS
+    from lspe.encodings.tell_apart import LabelledGraph, first_difference
+
+    structures = [_read(graph, label) for graph in (g1, g2)]
+    numbers = _numbered([label for one in structures for label in one.labels])
+    graphs = []
+    for one in structures:
+        edges = one.adjacency.tocoo()
+        ends = np.repeat(np.stack(edges.coords), edges.data, axis=1)
+        of_nodes, numbers = numbers[: len(one.labels)], numbers[len(one.labels) :]
+        graphs.append(LabelledGraph(torch.from_numpy(ends.astype(np.int64)), torch.tensor(of_nodes)))
+    found: dict[str, int | None] = {}
+    for kind in kinds or KINDS:
+        with suppress(TooLargeError):
+            found[kind] = first_difference(kind, graphs[0], graphs[1], k)
+    return found
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from lspe.cli.compare import compare
 from lspe.cli.plot import plot
+from lspe.encodings.kinds import KINDS
 from lspe.errors import UserError
 
 DECALIN, BICYCLOPENTYL = "C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1"
@@ -33,12 +34,18 @@ def test_the_paper_s_pair_is_told_apart_by_walks_alone(tmp_path: Path) -> None:
     lines = [line.split() for line in output.splitlines()]
     assert ["random", "walk", "non-isomorphic", "5"] in lines
     assert ["1-WL", "possibly", "isomorphic", "–"] in lines
+    assert ["rwpe", "yes", "5"] in lines
+    assert ["degree", "no", "–"] in lines
+    assert {line[0] for line in lines if line} >= {*KINDS}
     assert ET.parse(picture).getroot().tag.endswith("svg")
 
 
 def test_elements_count_only_when_asked_for() -> None:
     assert "Neither test" in run("compare", "CCO", "CCN")
-    assert "before any step" in run("compare", "CCO", "CCN", "--label", "element")
+    output = run("compare", "CCO", "CCN", "--label", "element")
+    assert "before any step" in output
+    assert "rwpe" not in output, "no encoding is needed"
+    assert "of 3 columns" in run("compare", "CCO", "CCN", "-k", "3")
 
 
 def test_graph_files_and_smiles_can_be_mixed(tmp_path: Path) -> None:

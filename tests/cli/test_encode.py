@@ -16,7 +16,8 @@ from lspe.cli.encode import encode
 from lspe.data.encoding_files import write_encodings
 from lspe.data.errors import DataError
 from lspe.data.graphs.files import read_graph_file
-from lspe.encodings import laplacian_encoding, random_walk_encoding
+from lspe.encodings import KINDS, all_pairs, encode_pairs, find_kind, laplacian_encoding, random_walk_encoding
+from lspe.encodings import encode as compute_encoding
 from lspe.errors import UserError
 from lspe.plots.drawable_graphs import sketch_smiles
 
@@ -65,6 +66,50 @@ def test_parquet_has_a_row_an_atom_and_a_reason_where_there_is_no_molecule(
         assert rows["atom"].isna().all()
         assert rows[f"{kind}_1"].isna().all()
         assert "SMILES" in rows["reason"].item()
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if find_kind(name).level == "node"])
+def test_every_encoding_of_nodes_is_written_as_it_is_computed(kind: str, table: Path, tmp_path: Path) -> None:
+    write_encodings(table, tmp_path / "out.npz", encoding=kind, k=3)
+    sketch = sketch_smiles(SMILES[2])
+    with np.load(tmp_path / "out.npz") as file:
+        rows = file["encoding"][file["offsets"][2] : file["offsets"][3]]
+    values = compute_encoding(kind, sketch.edge_index, sketch.num_nodes, 3).numpy()
+    assert np.allclose(np.abs(rows), np.abs(values), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if find_kind(name).level == "pair"])
+def test_an_encoding_of_pairs_has_a_row_for_every_two_atoms(kind: str, table: Path, tmp_path: Path) -> None:
+    k = find_kind(kind).width or 3
+    out = tmp_path / "out.parquet"
+    result = CliRunner().invoke(app, [str(table), "-o", str(out), "--encoding", kind, "-k", str(k)])
+    assert result.exit_code == 0, result.output
+    assert f"4 of 6 graphs encoded, {3**2 + 7**2 + 2**2 + 5**2} pairs of nodes" in result.output
+    columns = [f"{kind}_{i + 1}" for i in range(k)]
+    written = pd.read_parquet(out)
+    assert list(written.columns) == ["molecule", "smiles", "atom", "other_atom", *columns, "reason"]
+    write_encodings(table, tmp_path / "out.npz", encoding=kind, k=k)
+    for number in GOOD:
+        sketch = sketch_smiles(SMILES[number])
+        pairs = all_pairs(sketch.num_nodes)
+        values = encode_pairs(kind, sketch.edge_index, sketch.num_nodes, k, pairs=pairs).numpy()
+        rows = written[written["molecule"] == number]
+        assert np.array_equal(rows[["atom", "other_atom"]].to_numpy(), pairs.T.numpy())
+        assert np.allclose(rows[columns].to_numpy(), values, atol=1e-6)
+        with np.load(tmp_path / "out.npz") as file:
+            part = slice(*file["offsets"][number : number + 2])
+            assert np.array_equal(file["nodes"][part], pairs[0].numpy())
+            assert np.array_equal(file["others"][part], pairs[1].numpy())
+            assert np.allclose(file["encoding"][part], values, atol=1e-6)
+
+
+def test_pairs_of_a_graph_file_have_names(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps({"directed": True, "edges": [["a", "b"], ["b", "a", 3], ["b", "c"]]}))
+    write_encodings(tmp_path / "g.json", tmp_path / "out.parquet", encoding="rrwp", k=2)
+    written = pd.read_parquet(tmp_path / "out.parquet").set_index(["node", "other_node"])
+    assert written.loc[("b", "a"), "rrwp_1"] == 0.75
+    assert written.loc[("a", "c"), "rrwp_2"] == 0.25
+    assert len(written) == 9
 
 
 def test_npz_has_the_same_in_arrays(table: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddRandomWalkPE, Compose
 
-from lspe.encodings import LaplacianEncoding, RandomWalkEncoding, laplacian_encoding, random_walk_encoding
+from lspe.encodings import AddEncoding, LaplacianEncoding, RandomWalkEncoding, laplacian_encoding, random_walk_encoding
 from tests.graphs import decalin, from_edges, random_batches
 
 
@@ -15,6 +15,8 @@ def test_in_place_of_the_transforms_of_pyg():
     assert "random_walk_pe" not in data
     torch.testing.assert_close(ours.random_walk_pe, AddRandomWalkPE(6)(data).random_walk_pe)
     assert torch.equal(ours.laplacian_eigenvector_pe, laplacian_encoding(data.edge_index, 10, 12).vectors)
+    assert torch.equal(AddEncoding("rwpe", 6)(data).random_walk_pe, ours.random_walk_pe)
+    assert repr(AddEncoding("rwpe", 6)) == "AddEncoding('rwpe', k=6)"
     assert repr(RandomWalkEncoding(6)) == "RandomWalkEncoding(k=6)"
     assert repr(LaplacianEncoding(6)) == "LaplacianEncoding(k=6)"
 
@@ -47,6 +49,8 @@ def test_without_a_name_the_encoding_is_appended_to_x(transform):
     assert encoding.shape == (10, 3)
     data.x = torch.arange(10).double()
     assert torch.equal(transform(3, attr_name=None)(data).x, torch.cat([data.x[:, None], encoding.double()], 1))
+    data.x = torch.arange(10)
+    assert torch.equal(transform(3, attr_name=None)(data).x, torch.cat([data.x[:, None].float(), encoding], 1))
     batch = transform(3, attr_name=None)(Batch.from_data_list([decalin(), decalin()]))
     assert torch.equal(batch.get_example(1).x, encoding)
 

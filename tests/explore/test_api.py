@@ -17,10 +17,11 @@ import torch
 from rdkit import Chem
 
 import lspe.explore
-from lspe.encodings import uniqueness
+from lspe.encodings import KINDS, encode, encode_pairs, find_kind, uniqueness
 from lspe.explore.guard import MAX_BODY
 from lspe.explore.schema import MAX_ATOMS, MAX_STEPS, MAX_TEXT
-from lspe.isomorphism import random_walk_test, weisfeiler_lehman_test
+from lspe.isomorphism import compare_encodings, random_walk_test, weisfeiler_lehman_test
+from lspe.plots.drawable_graphs import sketch_smiles
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN
 
 SIXTY_ATOMS = "CCC(C)C1NC(=O)C(Cc2ccc(O)cc2)NC(=O)C(N)CSSCC(C(=O)N2CCCC2C(=O)NC(CC(C)C)C(=O)NCC(=O)NCCO)NC(=O)CCNC1=O"
@@ -65,6 +66,34 @@ def test_laplacian_columns_are_eigenvectors(client: httpx.Client) -> None:
     vectors = np.array(answer["encoding"])
     values = np.linalg.eigvalsh(laplacian)[1:]
     np.testing.assert_allclose(laplacian @ vectors, vectors * values, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_answered_as_it_is_computed(client: httpx.Client, kind: str) -> None:
+    question = {"graph": DECALIN, "encoding": kind, "k": 6, "origin": 3}
+    answer = client.post("/api/encode", json=question).raise_for_status().json()
+    sketch, k = sketch_smiles(DECALIN), find_kind(kind).width or 6
+    if find_kind(kind).level == "node":
+        expected = encode(kind, sketch.edge_index, 10, k, dtype=torch.float64)
+    else:
+        pairs = torch.stack([torch.full((10,), 3), torch.arange(10)])
+        expected = encode_pairs(kind, sketch.edge_index, 10, k, pairs=pairs, dtype=torch.float64)
+    np.testing.assert_allclose(answer["encoding"], expected.numpy(), atol=1e-6)
+    assert len(answer["kinds"]) == k
+
+
+def test_the_kinds_are_listed(client: httpx.Client) -> None:
+    kinds = client.get("/api/kinds").raise_for_status().json()
+    assert [kind["name"] for kind in kinds] == [*KINDS]
+    assert {kind["level"] for kind in kinds} == {"node", "pair"}
+    assert not next(kind for kind in kinds if kind["name"] == "lappe")["comparable"]
+
+
+def test_compare_says_which_encodings_tell_apart(client: httpx.Client) -> None:
+    question = {"first": DECALIN, "second": BICYCLOPENTYL, "encoding": "heat"}
+    answer = client.post("/api/compare", json=question).raise_for_status().json()
+    assert answer["encodings"] == compare_encodings(DECALIN, BICYCLOPENTYL, k=24)
+    assert sorted(answer["first"]["kinds"][0]) != sorted(answer["second"]["kinds"][0])
 
 
 @pytest.mark.parametrize(
@@ -169,6 +198,10 @@ def test_50_questions_at_once_get_the_answers_they_get_alone(client: httpx.Clien
         ("encode", {"graph": "Ü"}, "only letters, digits"),
         ("encode", {}, "graph: is missing"),
         ("encode", {"graph": "C", "kk": 3}, "kk: there is no such key"),
+        ("encode", {"graph": "C", "encoding": "rw"}, "there is no encoding 'rw'; there are rwpe"),
+        ("encode", {"graph": "C", "encoding": "os:getcwd"}, "there is no encoding 'os:getcwd'"),
+        ("encode", {"graph": "CC", "encoding": "rrwp", "origin": 2}, "origin: the graph has no node 2"),
+        ("compare", {"first": "CC", "second": "CO", "encoding": "rrwp"}, "side by side by 'rrwp'"),
         ("compare", {"first": "CC", "second": "C("}, "'C('"),
         ("predict", {"smiles": "CC"}, "started without a run: lspe explore RUN"),
         ("positions", {"smiles": "CC"}, "started without a run"),
@@ -228,7 +261,7 @@ def test_files_outside_the_page_are_not_served(client: httpx.Client) -> None:
 def test_the_description_covers_every_operation(client: httpx.Client) -> None:
     description = client.get("/openapi.json").raise_for_status().json()
     assert set(description["paths"]) == {
-        f"/api/{name}" for name in ("examples", "encode", "compare", "about", "predict", "positions")
+        f"/api/{name}" for name in ("examples", "kinds", "encode", "compare", "about", "predict", "positions")
     }
     for methods in description["paths"].values():
         for operation in methods.values():

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lspe.encodings import KINDS, find_kind
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN
 from lspe.predict import load
 
@@ -161,9 +162,42 @@ def test_labels_and_encoding_can_be_chosen(open_page: Open) -> None:
     assert page.locator(".molecule .node text").all_text_contents() == ["1", "2", "3"]
     page.get_by_role("radio", name="Kind").check()
     assert sorted(page.locator(".molecule .node text").all_text_contents()) == ["1", "1", "2"]
-    page.get_by_role("radio", name="Laplacian").check()
+    page.get_by_role("combobox", name="Encoding").select_option("Laplacian")
     expect(page.locator(".count")).to_have_text("3 distinct of 3 atoms")
     expect(page.locator("#k-label")).to_have_text("Eigenvectors")
+
+
+def test_every_kind_of_encoding_is_shown(open_page: Open) -> None:
+    page = open_page(f"/#first={IBUPROFEN}")
+    choice = page.get_by_role("combobox", name="Encoding")
+    expect(choice.locator("option")).to_have_count(len(KINDS))
+    for kind in map(find_kind, KINDS):
+        choice.select_option(kind.name)
+        expect(page.locator("#k-label")).to_have_text(kind.columns.capitalize())
+        expect(page.locator(".heatmap .row").first.locator(".cell")).to_have_count(kind.width or 24)
+
+
+def test_pairs_are_seen_from_a_chosen_atom(open_page: Open) -> None:
+    page = open_page("/#first=CCCC")
+    expect(page.locator("#origin")).to_be_hidden()
+    page.get_by_role("combobox", name="Encoding").select_option("resistance-pairs")
+    expect(page.locator(".count")).to_have_text("4 distinct of 4 atoms")  # 0, 1, 2 and 3 bonds away
+    page.get_by_role("spinbutton", name="from atom").fill("2")
+    page.keyboard.press("Enter")
+    expect(page.locator(".count")).to_have_text("3 distinct of 4 atoms")
+
+
+def test_two_graphs_are_compared_by_the_chosen_encoding(open_page: Open) -> None:
+    page = open_page(f"/{PAIR}")
+    expect(page.locator("#encodings")).to_contain_text("rwpe (5)")
+    expect(page.locator("#encodings")).not_to_contain_text("degree")
+    choice = page.get_by_role("combobox", name="Encoding")
+    assert choice.locator("option:disabled").all_text_contents() == [
+        find_kind(name).title for name in KINDS if find_kind(name).level == "pair" or name == "lappe"
+    ]
+    choice.select_option("heat")
+    expect(page.locator("#steps output")).to_have_text("1")
+    assert sorted(colours(page, 0)) != sorted(colours(page, 1))
 
 
 def test_problems_are_said_in_words_and_go_away(open_page: Open) -> None:

@@ -4,9 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, TransformerConv
+from torch_geometric.transforms import Compose
 
 from lspe.config import validate
-from lspe.encodings import LaplacianEncoding, RandomWalkEncoding
+from lspe.encodings import AddEncoding
 from lspe.experiment import Preset, build_network
 from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Network, Topology, TowerPNA
 
@@ -90,6 +91,7 @@ FEATURES = {
 MODELS: dict[str, dict] = {
     "gatedgcn": {"name": "gatedgcn"},
     "gatedgcn-lappe": {"name": "gatedgcn", "encoding": "lappe", "k": 4},
+    "gatedgcn-lspe-invariant": {"name": "gatedgcn", "lspe": True, "encoding": "lappe", "k": 4, "signs": "invariant"},
     "gatedgcn-rwpe-final": {
         "name": "gatedgcn",
         "encoding": "rwpe",
@@ -103,6 +105,15 @@ MODELS: dict[str, dict] = {
     "tower-pna-lspe": {"name": "pna", "lspe": True, "edge_dim": 3, "delta": 1.1, "towers": 2, "readout": "max"},
     "san-lspe": {"name": "san", "lspe": True, "heads": 2, "readout": "sum"},
     "graphit-lspe": {"name": "graphit", "lspe": True, "heads": 2, "readout": "none"},
+    "pna-rrwp": {"name": "pna", "edge_dim": 3, "delta": 1.1, "pair_encoding": "rrwp", "pair_k": 6},
+    "san-lspe-rrwp": {"name": "san", "lspe": True, "heads": 2, "pair_encoding": "rrwp", "pair_k": 6},
+    "graphit-lspe-resistance": {
+        "name": "graphit",
+        "lspe": True,
+        "heads": 2,
+        "pair_encoding": "resistance-pairs",
+        "pair_k": 1,
+    },
 }
 
 
@@ -128,7 +139,7 @@ def make_network(model: str, features: str = "categorical", seed: int = 0) -> Ne
 
 
 def with_features(graphs: Data, features: str = "categorical", seed: int = 0) -> Data:
-    """A copy with random features of that kind and both encodings."""
+    """A copy with random features of that kind and the encodings."""
     generator = torch.Generator().manual_seed(seed)
     n, m = int(graphs.num_nodes), graphs.edge_index.size(1)
     data = graphs.clone()
@@ -141,4 +152,5 @@ def with_features(graphs: Data, features: str = "categorical", seed: int = 0) ->
     elif features == "continuous":
         data.x = torch.randn(n, 3, generator=generator)
         data.edge_attr = torch.randn(m, 2, generator=generator)
-    return LaplacianEncoding(4)(RandomWalkEncoding(5)(data))
+    transforms = (AddEncoding(*one) for one in (("rwpe", 5), ("lappe", 4), ("rrwp", 6), ("resistance-pairs", 1)))
+    return Compose([*transforms])(data)

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from torch_geometric.data import Batch, Data
 
 from lspe import testing
-from lspe.encodings import RandomWalkEncoding
-from lspe.nn import Topology
+from lspe.encodings import RandomWalkEncoding, encode_pairs, find_kind
+from lspe.nn import ConstantEmbedder, Head, Network, Topology
 from tests.graphs import CORNER_CASES, csl, random_batches
 from tests.nn.builders import FEATURES, MODELS, make_network, with_features
 
@@ -55,7 +55,7 @@ def test_every_kind_of_features(model: str, features: str) -> None:
     testing.check_permutation_equivariance(network, data, level="graph", tolerance=1e-8)
 
 
-@pytest.mark.parametrize("model", ["san-lspe", "graphit-lspe"])
+@pytest.mark.parametrize("model", ["san-lspe", "graphit-lspe", "san-lspe-rrwp", "graphit-lspe-resistance"])
 def test_encodings_are_those_of_the_original_graph(model: str) -> None:
     """Listing the pairs that are not edges, marked as not real, changes nothing: not the kernel, not the encoding."""
     network = make_network(model).eval()
@@ -68,6 +68,10 @@ def test_encodings_are_those_of_the_original_graph(model: str) -> None:
     full.edge_index = torch.cat([data.edge_index, added], dim=1)
     full.edge_attr = torch.cat([data.edge_attr, data.edge_attr.new_zeros(added.size(1))])
     full.real_edge = torch.arange(full.edge_index.size(1)) < data.edge_index.size(1)
+    for kind, k in (("rrwp", 6), ("resistance-pairs", 1)):
+        options = {"pairs": full.edge_index, "batch": data.batch, "dtype": torch.float64}
+        full[find_kind(kind).attribute] = encode_pairs(kind, data.edge_index, None, k, **options)
+        data[find_kind(kind).attribute] = encode_pairs(kind, data.edge_index, None, k, **{**options, "pairs": None})
     kernel = Topology.of(full).diffusion_kernel(0.25, 16, torch.float64)
     torch.testing.assert_close(kernel, graph.diffusion_kernel(0.25, 16, torch.float64))
     torch.testing.assert_close(network(full), network(data))
@@ -85,6 +89,25 @@ def test_without_positions_regular_graphs_look_alike_and_with_them_they_do_not()
     assert (learned[0] - learned[1]).abs().max() > 1e-4
 
 
+@pytest.mark.parametrize("model", ["pna-rrwp", "san-lspe-rrwp", "graphit-lspe-resistance"])
+def test_pairs_count(model: str) -> None:
+    """Each pair has its own encoding: of edges, and of pairs without one where attention adds them."""
+    data = with_features(Batch.from_data_list([CORNER_CASES["decalin"], CORNER_CASES["tree"]]))
+    network = make_network(model).eval()
+    before = network(data)
+    other = data.clone()
+    for name in ("edge_relative_walk_pe", "edge_resistance_pe"):
+        other[name] = data[name].clone()
+        other[name][3] += 1.0
+    assert (network(other) - before).abs().max() > 1e-9
+    if network.pair_encoding == "rrwp" and "san" in model:
+        graph = Topology.of(data)
+        added = network._encoding_of_added_pairs(data, graph, torch.float64)
+        assert len(added) == graph.pairs.unlisted_index.size(1) == 10 * 9 + 12 * 11 - data.num_edges
+        network.embed_pair.weight.data.zero_()
+        assert (network(data) - before).abs().max() > 1e-6
+
+
 def test_random_signs_in_training_only() -> None:
     network = make_network("gatedgcn-lappe")
     data = with_features(CORNER_CASES["tree"])
@@ -96,6 +119,25 @@ def test_random_signs_in_training_only() -> None:
     torch.manual_seed(0)
     outputs = torch.cat([network(data) for _ in range(8)])
     assert outputs.std(0).max() > 1e-6
+
+
+def test_an_invariant_embedding_is_blind_to_signs_and_to_nothing_else() -> None:
+    network = make_network("gatedgcn-lspe-invariant").eval()
+    data = with_features(Batch.from_data_list([CORNER_CASES["tree"], CORNER_CASES["decalin"], CORNER_CASES["path"]]))
+    testing.check_sign_invariance(network, data, tolerance=1e-12)
+    linear = make_network("gatedgcn-lappe").eval()
+    with pytest.raises(AssertionError, match="after flipping signs"):
+        testing.check_sign_invariance(linear, data, tolerance=1e-12)
+    # which nodes lie on one side counts: the sign of one entry alone is no sign of an eigenvector
+    other = data.clone()
+    other.laplacian_eigenvector_pe = data.laplacian_eigenvector_pe.clone()
+    other.laplacian_eigenvector_pe[1, 0] *= -1
+    assert (network(other) - network(data)).abs().max() > 1e-6
+
+
+def test_invariance_is_refused_where_there_are_no_signs() -> None:
+    with pytest.raises(ValueError, match=r"signs='invariant' is for encodings with signs, such as 'lappe'; 'rwpe'"):
+        Network(ConstantEmbedder(8, 8), [], Head(8, 1), dim=8, encoding="rwpe", k=3, signs="invariant")
 
 
 def test_output_says_what_is_inside() -> None:
@@ -113,8 +155,10 @@ def test_clear_errors() -> None:
     network = make_network("gatedgcn-lspe")
     data = with_features(CORNER_CASES["star"])
     missing = Data(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
-    with pytest.raises(ValueError, match=r"no 'random_walk_pe': apply lspe.encodings.RandomWalkEncoding\(k=5\)"):
+    with pytest.raises(ValueError, match=r"no 'random_walk_pe': apply lspe.encodings.AddEncoding\('rwpe', k=5\)"):
         network(missing)
+    with pytest.raises(ValueError, match=r"no 'edge_relative_walk_pe': apply .*AddEncoding\('rrwp', k=6\)"):
+        make_network("pna-rrwp")(missing)
     data.random_walk_pe = data.random_walk_pe[:, :3]
     with pytest.raises(ValueError, match="has 3 columns, but the network takes k=5"):
         network(data)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lspe.cli.encode import MOST_COLUMNS
 from lspe.errors import UserError
 
 
@@ -16,9 +17,10 @@ def compare(
         str | None,
         typer.Option(help="Also tell nodes apart by this attribute, 'element' for SMILES; else only bonds count."),
     ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Columns of the encodings to compare.")] = 16,
     picture: Annotated[Path | None, typer.Option(help="Draw both, too: a .png or .svg file.")] = None,
 ) -> None:
-    """Try to tell two molecules or graphs apart: by random walks, and by 1-WL.
+    """Try to tell two molecules or graphs apart: by random walks, by 1-WL, and by each encoding.
 
     Example: lspe compare C1CCC2CCCCC2C1 C1CCC(C1)C1CCCC1 --picture pair.png
     """
@@ -26,7 +28,7 @@ def compare(
 
     from lspe.cli.console import console
     from lspe.files import check_picture
-    from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
+    from lspe.isomorphism import compare_encodings, in_words, random_walk_test, weisfeiler_lehman_test
 
     if picture is not None:
         check_picture(picture)
@@ -34,12 +36,18 @@ def compare(
     try:
         walk = random_walk_test(*graphs, label=label)
         refinement = weisfeiler_lehman_test(*graphs, label=label)
+        encodings = compare_encodings(*graphs, k=k, label=label)
     except ValueError as error:
         raise UserError(str(error)) from None
     table = Table("test", "verdict", "first step that differs", box=None)
     for name, result in (("random walk", walk), ("1-WL", refinement)):
         table.add_row(name, result.verdict, "–" if result.step is None else str(result.step))
     console().print(table, in_words(walk, refinement), sep="\n", highlight=False)
+    if 0 not in encodings.values():  # else they differ before the first column
+        by_encoding = Table("encoding", "tells them apart", f"from which of {k} columns on", box=None)
+        for kind, column in encodings.items():
+            by_encoding.add_row(kind, "no" if column is None else "yes", "–" if column is None else str(column))
+        console().print("", by_encoding, sep="\n", highlight=False)
     if picture is not None:
         _draw(graphs, [first, second], walk, refinement, picture)
         console().print(f"wrote {picture}", highlight=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lspe.encodings.kinds import EncodingKind
+from lspe.encodings.kinds import KINDS
 
 app = typer.Typer(
     help="The data sets: list them, look at one, prepare it beforehand, check what is prepared.", no_args_is_help=True
@@ -97,7 +97,7 @@ def _lines(figures: dict[str, Any]) -> list[str]:
 @app.command()
 def prepare(
     names: Annotated[list[str], typer.Argument(help="Benchmarks to download and convert.")],
-    encoding: Annotated[EncodingKind | None, typer.Option(help="Encoding to compute too.")] = None,
+    encoding: Annotated[str | None, typer.Option(help=f"Encoding to compute too: {', '.join(KINDS)}.")] = None,
     k: Annotated[int | None, typer.Option("-k", help="Columns of the encoding.")] = None,
     root: Root = None,
 ) -> None:

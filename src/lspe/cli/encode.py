@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lspe.encodings.kinds import EncodingKind
+from lspe.encodings.kinds import KINDS, find_kind
 
 MOST_COLUMNS = 10_000
 
@@ -20,9 +20,9 @@ def encode(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: a .parquet or .npz file.")],
-    encoding: Annotated[EncodingKind, typer.Option(help="Random walk or Laplacian positional encoding.")] = "rwpe",
+    encoding: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}, or my_module:my_encoding.")] = "rwpe",
     k: Annotated[
-        int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps of the walk, or eigenvectors.")
+        int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps, eigenvectors, ...")
     ] = 16,
     smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
 ) -> None:
@@ -35,7 +35,8 @@ def encode(
 
     written = write_encodings(source, out, encoding=encoding, k=k, smiles_column=smiles_column)
     print_ = console().print
-    print_(f"{written.encoded:,} of {written.rows:,} graphs encoded, {written.nodes:,} nodes: {out}", highlight=False)
+    what = "nodes" if find_kind(encoding).level == "node" else "pairs of nodes"
+    print_(f"{written.encoded:,} of {written.rows:,} graphs encoded, {written.nodes:,} {what}: {out}", highlight=False)
     if written.first_reason is not None:
         failed = written.rows - written.encoded
         print_(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lspe.data.errors import DataError
 from lspe.data.graphs.files import is_graph_file, read_graph_file
@@ -19,15 +20,17 @@ from lspe.data.molecules.conversion import smiles_to_graphs
 from lspe.data.progress import progress_bar
 from lspe.data.table.columns import find_smiles_column
 from lspe.data.table.reading import iter_table_chunks
-from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.encodings import EncodingKind, all_pairs, check_encoding, encode, encode_pairs
 from lspe.features import OGBFeatures
 from lspe.files import check_folder_of, complete_or_nothing
 from lspe.files.npz import NpzWriter
 from lspe.files.parquet import ParquetWriter
 
 _ROWS = 20_000
+_ROWS_OF_PAIRS = 1_000
 _TABLE_COLUMNS = ("molecule", "smiles", "atom")
 _GRAPH_COLUMNS = ("graph", "file", "node")
+_OTHER = {_TABLE_COLUMNS: "other_atom", _GRAPH_COLUMNS: "other_node"}
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,23 @@ class EncodedPiece:
 
     `names` are the SMILES of a table's rows, or the file's name; `reasons` says why row i of these is no graph.
 
-    Shapes, with :math:`G` rows and :math:`N` nodes:
-        - **num_nodes:** :math:`[G]`, zero where there is a reason
-        - **nodes:** :math:`[N]`, numbers of atoms, names of other nodes
+    Shapes, with :math:`G` graphs and :math:`N` nodes, or pairs of nodes, of all of them:
+        - **counts:** :math:`[G]`, nodes or pairs of each, zero where there is a reason
+        - **nodes:** one or two columns :math:`[N]`, numbers of atoms, names of other nodes
         - **encoding:** :math:`[N, k]`
     """
 
     names: list[str]
-    num_nodes: NDArray[np.int64]
-    nodes: NDArray[Any]
+    counts: NDArray[np.int64]
+    nodes: tuple[NDArray[Any], ...]
     encoding: NDArray[np.float32]
     reasons: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: rows of the source, how many could be encoded, how many nodes they have, and the first
-    reason why one could not.
+    """What was written: rows of the source, how many could be encoded, how many nodes (or pairs) they have, and the
+    first reason why one could not.
     """
 
     rows: int
@@ -65,7 +68,7 @@ def write_encodings(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    encoding: EncodingKind = "rwpe",
+    encoding: str = "rwpe",
     k: int = 16,
     smiles_column: str | None = None,
 ) -> Written:
@@ -77,19 +80,24 @@ def write_encodings(
     ``graph``, ``file`` and ``node``, the node's name.) An npz file has the arrays ``encoding`` [N, k],
     ``offsets`` [G + 1] (graph g has the rows ``offsets[g]`` to ``offsets[g + 1]``), ``names`` [G], ``nodes`` [N] and
     ``reasons`` [G].
+
+    An encoding of pairs has a row for every two atoms in both orders, and for each atom with itself; the second is in
+    the column ``other_atom`` (``other_node``; ``others`` in an npz file).
     """
     target = Path(out)
     sinks: dict[str, Callable[[ExitStack, Path, tuple[str, ...]], _Sink]] = {".parquet": _ToParquet, ".npz": _ToNpz}
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
     check_folder_of(target)
-    check_encoding(encoding, k)
+    kind = check_encoding(encoding, k)
     columns: tuple[str, ...]
     if is_graph_file(source):
-        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, encoding, k)
+        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, kind, k)
     else:
-        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, encoding, k)
-    columns = (*columns, *(f"{encoding}_{column}" for column in range(1, k + 1)), "reason")
+        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, kind, k)
+    if kind.level == "pair":
+        columns = (*columns, _OTHER[columns])
+    columns = (*columns, *(f"{kind.name}_{column}" for column in range(1, k + 1)), "reason")
     rows = encoded = nodes = 0
     first_reason: str | None = None
     with complete_or_nothing(target) as temporary, ExitStack() as stack:
@@ -108,19 +116,17 @@ def _table(
     source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int
 ) -> Iterator[EncodedPiece]:
     with progress_bar("molecules", None) as advance:
-        for chunk in iter_table_chunks(source, rows=_ROWS):
+        for chunk in iter_table_chunks(source, rows=_ROWS if kind.level == "node" else _ROWS_OF_PAIRS):
             column = find_smiles_column(chunk.columns, smiles_column, str(source))
             smiles = chunk.column(column)
             found = smiles_to_graphs(smiles, OGBFeatures())
-            num_nodes = np.zeros(len(smiles), dtype=np.int64)
-            num_nodes[found.rows] = np.diff(found.graphs.node_ptr)
-            yield EncodedPiece(
-                smiles,
-                num_nodes,
-                np.concatenate([np.empty(0, dtype=np.int64), *map(np.arange, num_nodes)]),
-                found.graphs.with_encoding(kind, k).node[ENCODING_ATTRIBUTE[kind]],
-                found.reasons,
-            )
+            batch = found.graphs.batch()
+            encoding, places = _encode(kind, batch.edge_index, k, batch=batch.batch)
+            counts = np.zeros(len(smiles), dtype=np.int64)
+            counts[found.rows] = np.diff(found.graphs.node_ptr) ** (1 if kind.level == "node" else 2)
+            first = (batch.ptr[batch.batch])[places[0]]
+            nodes = tuple((place - first).numpy() for place in places)
+            yield EncodedPiece(smiles, counts, nodes, encoding.numpy(), found.reasons)
             advance(len(smiles))
 
 
@@ -131,12 +137,26 @@ def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> I
     if not graph.is_directed():
         edges += [(j, i, weight) for i, j, weight in edges if i != j]
     table = torch.tensor(edges, dtype=torch.float64).reshape(-1, 3)
+    batch = torch.zeros(len(number), dtype=torch.long)
     try:
-        values = encode(kind, table[:, :2].t().long(), len(number), k, edge_weight=table[:, 2])
+        values, places = _encode(kind, table[:, :2].t().long(), k, batch=batch, edge_weight=table[:, 2])
     except ValueError as error:
         raise DataError(f"{source}: {error}") from None
     names = np.array([str(node) for node in number])
-    yield EncodedPiece([str(source)], np.array([len(names)]), names, values.numpy())
+    nodes = tuple(names[place.numpy()] for place in places)
+    yield EncodedPiece([str(source)], np.array([len(values)]), nodes, values.numpy())
+
+
+def _encode(
+    kind: EncodingKind, edge_index: Tensor, k: int, *, batch: Tensor, edge_weight: Tensor | None = None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The encoding of all nodes, or of all pairs, and the one or two nodes of each of its rows."""
+    if kind.level == "node":
+        values = encode(kind, edge_index, len(batch), k, batch=batch, edge_weight=edge_weight)
+        return values, (torch.arange(len(batch)),)
+    pairs = all_pairs(len(batch), batch)
+    values = encode_pairs(kind, edge_index, len(batch), k, pairs=pairs, batch=batch, edge_weight=edge_weight)
+    return values, tuple(pairs)
 
 
 class _Sink(Protocol):
@@ -154,14 +174,14 @@ class _ToParquet:
         import pyarrow as pa
 
         unread = [row in piece.reasons for row in range(len(piece.names))]
-        rows_of = np.where(unread, 1, piece.num_nodes)
+        rows_of = np.where(unread, 1, piece.counts)
         graph = np.repeat(np.arange(len(piece.names)), rows_of)
         is_node = np.repeat(np.logical_not(unread), rows_of)
         place = np.where(is_node, np.cumsum(is_node) - 1, -1)
         columns = [
             pa.array(graph + first),
             pa.DictionaryArray.from_arrays(pa.array(graph), pa.array(piece.names, pa.string())),
-            *(_at(column, place) for column in (piece.nodes, *piece.encoding.T)),
+            *(_at(column, place) for column in (*piece.nodes, *piece.encoding.T)),
             pa.array([piece.reasons.get(int(row)) for row in graph], pa.string()),
         ]
         self.writer.write(pa.table(columns, names=self.columns))
@@ -181,10 +201,11 @@ class _ToNpz:
         self.writer.append("offsets", np.zeros(1, dtype=np.int64))
 
     def write(self, piece: EncodedPiece, first: int) -> None:
-        nodes_before = self.writer.rows.get("encoding", 0)
+        rows_before = self.writer.rows.get("encoding", 0)
         self.writer.append("encoding", piece.encoding)
-        self.writer.append("offsets", nodes_before + np.cumsum(piece.num_nodes))
+        self.writer.append("offsets", rows_before + np.cumsum(piece.counts))
         self.writer.append("names", np.array(piece.names, dtype=np.str_))
-        self.writer.append("nodes", piece.nodes)
+        for name, nodes in zip(("nodes", "others"), piece.nodes, strict=False):
+            self.writer.append(name, nodes)
         reasons = [piece.reasons.get(row, "") for row in range(len(piece.names))]
         self.writer.append("reasons", np.array(reasons, dtype=np.str_))

@@ -17,7 +17,6 @@ from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
 from lspe.data.splits import Splits
 from lspe.data.words import TaskKind
-from lspe.encodings.kinds import OptionalEncodingKind
 from lspe.features import Features, read_features
 
 
@@ -95,9 +94,13 @@ class GraphData(Description):
             raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
-    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> GraphData:
-        """The same data with an encoding on the nodes (:meth:`PackedGraphs.with_encoding`)."""
-        return replace(self, graphs=self.graphs.with_encoding(kind, k))
+    def with_encoding(self, kind: str, k: int) -> GraphData:
+        """The same data with an encoding (:meth:`PackedGraphs.with_encoding`)."""
+        return self.with_encodings([(kind, k)])
+
+    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> GraphData:
+        """The same data with several encodings, each a kind and its number of columns."""
+        return replace(self, graphs=self.graphs.with_encodings(encodings))
 
     def save(self, path: Path) -> GraphData:
         """Write everything to ``path``, and give it back as mapped from there."""

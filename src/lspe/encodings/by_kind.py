@@ -4,12 +4,10 @@ import torch
 from torch import Tensor
 
 from lspe.encodings.kinds import EncodingKind, check_encoding
-from lspe.encodings.laplacian import laplacian_encoding
-from lspe.encodings.random_walk import random_walk_encoding
 
 
 def encode(
-    kind: EncodingKind,
+    kind: str | EncodingKind,
     edge_index: Tensor,
     num_nodes: int | None,
     k: int,
@@ -20,10 +18,28 @@ def encode(
 ) -> Tensor:
     """The encoding ``kind`` of every node of one graph or of a batch of graphs, ``[N, k]``.
 
-    ``rwpe`` is :func:`random_walk_encoding`, ``lappe`` the eigenvectors of :func:`laplacian_encoding`; the
-    arguments are theirs.
+    ``kind`` is ``rwpe``, ``lappe``, … (:data:`~lspe.encodings.KINDS`) or an :class:`~lspe.encodings.EncodingKind`; the
+    other arguments are those of :func:`~lspe.encodings.random_walk_encoding`.
     """
-    check_encoding(kind, k)
-    if kind == "rwpe":
-        return random_walk_encoding(edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
-    return laplacian_encoding(edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype).vectors
+    compute = check_encoding(kind, k, "node").compute
+    return compute(edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
+
+
+def encode_pairs(
+    kind: str | EncodingKind,
+    edge_index: Tensor,
+    num_nodes: int | None,
+    k: int,
+    *,
+    pairs: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The encoding ``kind`` of pairs of nodes of one graph or of a batch of graphs, ``[P, k]``.
+
+    ``kind`` is ``rrwp``, … ; ``pairs`` ``[2, P]`` are the pairs i, j, each of one graph: the edges if left out,
+    :func:`~lspe.encodings.all_pairs` for all. The other arguments are those of :func:`encode`.
+    """
+    compute = check_encoding(kind, k, "pair").compute
+    return compute(edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype)

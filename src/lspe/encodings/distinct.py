@@ -30,7 +30,7 @@ def uniqueness(encoding: Tensor, batch: Tensor | None = None, *, digits: int = 6
     else:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
 
-    *_, kind = _kinds(batch.long(), encoding, digits)
+    *_, kind = split_by_columns(batch.long(), encoding, digits=digits)
     graph_of_kind = torch.zeros(int(kind.max()) + 1 if kind.numel() else 0, dtype=torch.long, device=kind.device)
     graph_of_kind[kind] = batch.long()
     return torch.bincount(graph_of_kind, minlength=num_graphs)
@@ -47,12 +47,13 @@ def kinds_by_column(encoding: Tensor, *, digits: int = 6) -> Tensor:
         - **encoding:** :math:`[N, k]`
         - **output:** :math:`[k, N]`
     """
-    _, *kinds = _kinds(torch.zeros(encoding.size(0), dtype=torch.long, device=encoding.device), encoding, digits)
+    alike = torch.zeros(encoding.size(0), dtype=torch.long, device=encoding.device)
+    _, *kinds = split_by_columns(alike, encoding, digits=digits)
     return torch.stack(kinds)
 
 
-def _kinds(kind: Tensor, encoding: Tensor, digits: int) -> Iterator[Tensor]:
-    """The kind of each node to begin with, then after each column."""
+def split_by_columns(kind: Tensor, encoding: Tensor, *, digits: int = 6) -> Iterator[Tensor]:
+    """The kind of each node to begin with, then after each column, one after the other as they are asked for."""
     yield kind
     for column in encoding.double().unbind(1):
         kind = _split_by_value(kind, column, gap=10.0**-digits)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lspe.encodings.graphs import DenseChunk, Graphs, check_count, check_graphs, normalised_adjacency
+from lspe.encodings.kinds import EncodingKind
 from lspe.encodings.sparse_eigen import smallest_laplacian_eigenpairs
 from lspe.ops import fusible
 from lspe.ops.fused.library import Refused
@@ -79,6 +80,55 @@ def laplacian_encoding(
         vectors[graphs.nodes_of(graph), :columns] = signed[0].to(dtype).to(device)
         values[graph, :columns] = torch.from_numpy(large_values[1:]).to(dtype).to(device)
     return LaplacianEigen(vectors, values)
+
+
+def laplacian_vectors(
+    edge_index: Tensor,
+    num_nodes: int | None,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The eigenvectors of :func:`laplacian_encoding` alone, ``[N, k]``."""
+    return laplacian_encoding(edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype).vectors
+
+
+def laplacian_projections(edge_index: Tensor, num_nodes: int, k: int) -> Tensor:
+    r"""What of the Laplacian encoding of one graph depends neither on signs nor on the basis of an eigenvalue that
+    occurs several times: for each of the k eigenvalues itself, and how much of a node lies in its space
+
+    .. math::
+        \Big[\lambda_1, \sum_{m : \lambda_m = \lambda_1} U_{im}^2, \; \dots, \;
+        \lambda_k, \sum_{m : \lambda_m = \lambda_k} U_{im}^2\Big]
+
+    Shapes:
+        - **output:** :math:`[n, 2k]`, float64
+    """
+    encoding = torch.zeros(num_nodes, k, 2, dtype=torch.float64)
+    for chunk in check_graphs(edge_index, num_nodes).dense_chunks():
+        n = num_nodes
+        s = normalised_adjacency(chunk.adjacency)[0, :n, :n]
+        values, vectors = torch.linalg.eigh(torch.eye(n, dtype=s.dtype) - s)
+        begins = torch.cat([torch.zeros(1, dtype=torch.bool), values.diff() > _TIE])
+        space = begins.cumsum(0)
+        squares = torch.zeros(n, n, dtype=s.dtype).index_add(1, space, vectors.square())[:, space]
+        columns = min(k, n - 1)
+        encoding[:, :columns, 0], encoding[:, :columns, 1] = values[1 : columns + 1], squares[:, 1 : columns + 1]
+    return encoding.flatten(1)
+
+
+LAPPE = EncodingKind(
+    name="lappe",
+    title="Laplacian",
+    columns="eigenvectors",
+    attribute="laplacian_eigenvector_pe",  # PyG's name
+    equation=r"p_i = [U_{i1}, \dots, U_{ik}], \quad \Delta = I - D^{-1/2} A D^{-1/2} = U \Lambda U^{\top}",
+    compute=laplacian_vectors,
+    has_signs=True,
+    comparable=laplacian_projections,
+)
 
 
 def random_signs(vectors: Tensor, batch: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:

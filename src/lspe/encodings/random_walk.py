@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from lspe.encodings.graphs import check_count, check_graphs, normalised_adjacency
+from lspe.encodings.kinds import EncodingKind
 from lspe.encodings.large_walks import return_probabilities_in_blocks
 from lspe.ops import fusible
 from lspe.ops.fused.small_graphs import return_probabilities
@@ -102,3 +103,13 @@ def _diagonals_of_powers(matrix: Tensor, k: int, *, symmetric: bool) -> Tensor:
     diagonals[1::2] = (powers * transposed).sum(3)[: k // 2]
     diagonals[2::2] = (powers[1:] * transposed[:-1]).sum(3)
     return diagonals.permute(1, 2, 0)
+
+
+RWPE = EncodingKind(
+    name="rwpe",
+    title="Random walk",
+    columns="steps of the walk",
+    attribute="random_walk_pe",  # PyG's name
+    equation=r"p_i = [\mathrm{RW}_{ii}, \mathrm{RW}^2_{ii}, \dots, \mathrm{RW}^k_{ii}]",
+    compute=random_walk_encoding,
+)

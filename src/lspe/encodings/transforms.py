@@ -7,13 +7,39 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from lspe.encodings.by_kind import encode, encode_pairs
 from lspe.encodings.graphs import check_count
-from lspe.encodings.kinds import ENCODING_ATTRIBUTE
-from lspe.encodings.laplacian import laplacian_encoding
-from lspe.encodings.random_walk import random_walk_encoding
+from lspe.encodings.kinds import EncodingKind, Level, check_encoding
 
 
-class RandomWalkEncoding(BaseTransform):
+class AddEncoding(BaseTransform):
+    r"""Adds an encoding to a graph or to a whole batch of graphs.
+
+    Weights are taken from ``edge_weight`` where the graph has it.
+
+    Args:
+        kind: ``rwpe``, ``lappe``, … (:data:`~lspe.encodings.KINDS`), or an :class:`~lspe.encodings.EncodingKind`.
+        k: Number of columns.
+        attr_name: The attribute to store the encoding in, shape :math:`[N, k]`, or :math:`[E, k]` for an encoding of
+            pairs; that of the kind if left out. ``None`` appends it to ``x``, or to ``edge_attr``.
+
+    """
+
+    def __init__(self, kind: str | EncodingKind, k: int, attr_name: str | None = "") -> None:
+        check_count(k, "k")
+        self.kind = check_encoding(kind, k)
+        self.k = k
+        self.attr_name = self.kind.attribute if attr_name == "" else attr_name
+
+    def forward(self, data: Data) -> Data:
+        compute = encode if self.kind.level == "node" else encode_pairs
+        return _with_attribute(data, self.attr_name, compute(self.kind, **_graphs_of(data), k=self.k), self.kind.level)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.kind.name!r}, k={self.k})"
+
+
+class RandomWalkEncoding(AddEncoding):
     r"""Adds :func:`random_walk_encoding` to a graph or to a whole batch of graphs; in place of PyG's
     :class:`~torch_geometric.transforms.AddRandomWalkPE`.
 
@@ -25,19 +51,14 @@ class RandomWalkEncoding(BaseTransform):
 
     """
 
-    def __init__(self, k: int, attr_name: str | None = ENCODING_ATTRIBUTE["rwpe"]) -> None:
-        check_count(k, "k")
-        self.k = k
-        self.attr_name = attr_name
-
-    def forward(self, data: Data) -> Data:
-        return _with_node_attribute(data, self.attr_name, random_walk_encoding(**_graphs_of(data), k=self.k))
+    def __init__(self, k: int, attr_name: str | None = "") -> None:
+        super().__init__("rwpe", k, attr_name)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(k={self.k})"
 
 
-class LaplacianEncoding(BaseTransform):
+class LaplacianEncoding(AddEncoding):
     r"""Adds the eigenvectors of :func:`laplacian_encoding` to a graph or to a whole batch of graphs; in place
     of PyG's :class:`~torch_geometric.transforms.AddLaplacianEigenvectorPE`.
 
@@ -50,13 +71,8 @@ class LaplacianEncoding(BaseTransform):
 
     """
 
-    def __init__(self, k: int, attr_name: str | None = ENCODING_ATTRIBUTE["lappe"]) -> None:
-        check_count(k, "k")
-        self.k = k
-        self.attr_name = attr_name
-
-    def forward(self, data: Data) -> Data:
-        return _with_node_attribute(data, self.attr_name, laplacian_encoding(**_graphs_of(data), k=self.k).vectors)
+    def __init__(self, k: int, attr_name: str | None = "") -> None:
+        super().__init__("lappe", k, attr_name)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(k={self.k})"
@@ -73,18 +89,21 @@ def _graphs_of(data: Data) -> dict[str, Any]:
     }
 
 
-def _with_node_attribute(data: Data, name: str | None, value: Tensor) -> Data:
+def _with_attribute(data: Data, name: str | None, value: Tensor, level: Level) -> Data:
+    features = "x" if level == "node" else "edge_attr"
+    x = getattr(data, features)
     if name is not None:
         data[name] = value
-    elif data.x is None:
-        data.x = value
+    elif x is None:
+        data[features] = value
     else:
-        x = data.x[:, None] if data.x.dim() == 1 else data.x
-        data.x = torch.cat([x, value.to(x)], dim=1)
+        x = x[:, None] if x.dim() == 1 else x
+        data[features] = torch.cat([x, value.to(x if x.is_floating_point() else x.device)], dim=1)
 
     slices = getattr(data, "_slice_dict", None)
     if slices is not None:  # a Batch: without these, `to_data_list` would leave the new attribute out
-        name = "x" if name is None else name
-        data._slice_dict = {**slices, name: data.ptr.cpu()}
+        name = features if name is None else name
+        begins = data.ptr.cpu() if level == "node" else slices["edge_index"]
+        data._slice_dict = {**slices, name: begins}
         data._inc_dict = {**data._inc_dict, name: torch.zeros(data.num_graphs, dtype=torch.long)}
     return data

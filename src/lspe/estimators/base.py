@@ -111,7 +111,7 @@ class Estimator(BaseEstimator):
         experiment = self._experiment()
         data = to_data(molecules, targets, sample_weight, self.fragments, self.processes)
         experiment = experiment.model_copy(update={"features": table_sizes(data.features)})
-        data = data.with_encoding(experiment.model.encoding, experiment.model.k)
+        data = data.with_encodings(experiment.model.encodings)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.networks)
         members = []
         for number, seed in enumerate(seeds.tolist()):

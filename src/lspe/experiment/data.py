@@ -13,7 +13,7 @@ from lspe.locations import Root
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
-    """The data of an experiment, with the encoding its network takes; folds are not chosen yet."""
+    """The data of an experiment, with the encodings its network takes; folds are not chosen yet."""
     if experiment.table is not None:
         data = experiment.table.load(processes)
     elif experiment.graphs is not None:
@@ -24,7 +24,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
         )
     else:
         data = load_benchmark(experiment.dataset, root)
-    return data.with_encoding(experiment.model.encoding, experiment.model.k)
+    return data.with_encodings(experiment.model.encodings)
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:

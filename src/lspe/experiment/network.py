@@ -7,15 +7,16 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import nn
 
 from lspe.config import Strict, unknown_name
-from lspe.encodings import OptionalEncodingKind
+from lspe.encodings.kinds import NONE, check_encoding
 from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import Final, Network, check_combination
+from lspe.nn.network import Final, Network, check_combination, check_signs
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
 from lspe.nn.readout import Head, Readout
 from lspe.nn.san import SAN
+from lspe.nn.signs import Signs
 from lspe.ops.fused.principal import AGGREGATORS
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
@@ -27,8 +28,11 @@ class _NetworkConfig(Strict):
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
     lspe: bool = False
-    encoding: OptionalEncodingKind = "none"
+    encoding: str = NONE
     k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    signs: Signs = "random"
+    pair_encoding: str = NONE
+    pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     final: Final = "structure"
     readout: Readout = "mean"
     dropout: Probability = 0.0
@@ -40,6 +44,10 @@ class _NetworkConfig(Strict):
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         check_combination(self.encoding, self.k, self.lspe, self.final)
+        if self.encoding != NONE:
+            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
+        if self.pair_encoding != NONE:
+            check_encoding(self.pair_encoding, self.pair_k, "pair")
         for what in ("heads", "towers"):
             parts = getattr(self, what, None)
             if parts and self.hidden_dim % parts:
@@ -51,6 +59,12 @@ class _NetworkConfig(Strict):
     @property
     def edge_width(self) -> int:
         return self.hidden_dim
+
+    @property
+    def encodings(self) -> tuple[tuple[str, int], ...]:
+        """The encodings that the network reads from the graphs, and their numbers of columns."""
+        both = (self.encoding, self.k), (self.pair_encoding, self.pair_k)
+        return tuple((kind, k) for kind, k in both if kind != NONE)
 
     def build_layers(self) -> list[nn.Module]:
         raise NotImplementedError
@@ -155,6 +169,10 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,
+        signs=model.signs,
+        pair_encoding=model.pair_encoding,
+        pair_k=model.pair_k,
+        edge_dim=model.edge_width,
         lspe=model.lspe,
         final=model.final,
         readout=model.readout,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lspe.data.molecules.smiles import parse
-from lspe.encodings import EncodingKind, encode, kinds_by_column
+from lspe.encodings import KINDS, EncodingKind, encode, encode_pairs, find_kind, kinds_by_column
 from lspe.errors import UserError
 from lspe.explore.schema import (
     MAX_ATOMS,
@@ -18,10 +18,11 @@ from lspe.explore.schema import (
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
+    Kind,
     Node,
     Verdict,
 )
-from lspe.isomorphism import in_words, random_walk_test, weisfeiler_lehman_test
+from lspe.isomorphism import compare_encodings, in_words, random_walk_test, weisfeiler_lehman_test
 from lspe.plots.drawable_graphs import Sketch, sketch_molecule
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 
@@ -49,20 +50,41 @@ SHOWN_EXAMPLES = [
 ]  # fmt: skip
 
 
+def kinds() -> list[Kind]:
+    """Every kind of encoding."""
+    return [
+        Kind(
+            name=kind.name,
+            title=kind.title,
+            columns=kind.columns,
+            level=kind.level,
+            comparable=_is_comparable(kind),
+            equation=kind.equation,
+        )
+        for kind in map(find_kind, KINDS)
+    ]
+
+
 def encode_graph(query: EncodeQuery) -> EncodedGraph:
-    """A graph with its encoding."""
+    """A graph with its encoding; with that of the pairs of one node where it is one of pairs."""
     sketch = read_graph(query.graph)
-    encoding = _encoding(sketch, query.encoding, query.k)
+    if query.origin >= sketch.num_nodes:
+        raise UserError(f"origin: the graph has no node {query.origin}; its {sketch.num_nodes} are numbered from 0")
+    encoding = _encoding(sketch, query.encoding, query.k, query.origin)
     return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
 
 
 def compare_graphs(query: CompareQuery) -> ComparedGraphs:
-    """Two graphs with their random walk encodings, kinds counted through both, and the verdicts of both tests."""
+    """Two graphs with their encodings, kinds counted through both, the verdicts of both tests, and which encodings
+    tell them apart.
+    """
     texts = query.first, query.second
     sketches = [read_graph(text) for text in texts]
     if query.elements and not all(sketch.is_molecule for sketch in sketches):
         raise UserError("only molecules have elements; leave them out to compare other graphs")
-    encodings = [_encoding(sketch, "rwpe", query.k) for sketch in sketches]
+    if not _is_comparable(find_kind(query.encoding)):
+        raise UserError(f"two graphs cannot be shown side by side by {query.encoding!r}: choose another encoding")
+    encodings = [_encoding(sketch, query.encoding, query.k) for sketch in sketches]
     kinds = kinds_by_column(torch.cat(encodings)).numpy()
     split = sketches[0].num_nodes
     first, second = (
@@ -80,6 +102,7 @@ def compare_graphs(query: CompareQuery) -> ComparedGraphs:
         second=second,
         random_walk=Verdict(verdict=walk.verdict, step=walk.step),
         weisfeiler_lehman=Verdict(verdict=refinement.verdict, step=refinement.step),
+        encodings=compare_encodings(*graphs, k=query.k, label=label),
         summary=in_words(walk, refinement),
     )
 
@@ -101,8 +124,19 @@ def read_molecule(smiles: str) -> Any:
     return mol
 
 
-def _encoding(sketch: Sketch, kind: EncodingKind, k: int) -> Tensor:
-    return encode(kind, sketch.edge_index, sketch.num_nodes, k, dtype=torch.float64)
+def _encoding(sketch: Sketch, name: str, k: int, origin: int = 0) -> Tensor:
+    """``[n, k]``: of each node, or of each pair of ``origin`` and a node."""
+    kind, n = find_kind(name), sketch.num_nodes
+    k = kind.width or k
+    if kind.level == "node":
+        return encode(kind, sketch.edge_index, n, k, dtype=torch.float64)
+    pairs = torch.stack([torch.full((n,), origin), torch.arange(n)])
+    return encode_pairs(kind, sketch.edge_index, n, k, pairs=pairs, dtype=torch.float64)
+
+
+def _is_comparable(kind: EncodingKind) -> bool:
+    """Whether equal nodes of two graphs have equal encodings: not of pairs, nor where they depend on a choice."""
+    return kind.level == "node" and kind.comparable is None
 
 
 def drawing(sketch: Sketch) -> dict[str, Any]:

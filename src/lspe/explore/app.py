@@ -22,6 +22,7 @@ from lspe.explore.schema import (
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
+    Kind,
     MoleculeQuery,
     Positions,
     Prediction,
@@ -54,6 +55,11 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
         """Graphs to try."""
         return answers.SHOWN_EXAMPLES
 
+    @app.get("/api/kinds", tags=["graphs"])
+    def kinds() -> list[Kind]:
+        """The kinds of encoding."""
+        return answers.kinds()
+
     @app.post("/api/encode", tags=["graphs"])
     def encode(query: EncodeQuery) -> EncodedGraph:
         """Encode a graph: places to draw it, its encoding, and which nodes it tells apart."""
@@ -61,7 +67,7 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
 
     @app.post("/api/compare", tags=["graphs"])
     def compare(query: CompareQuery) -> ComparedGraphs:
-        """Encode two graphs and try to tell them apart: by random walks, and by 1-WL."""
+        """Encode two graphs and try to tell them apart: by random walks, by 1-WL, and by each encoding."""
         return answers.compare_graphs(query)
 
     @app.get("/api/about", tags=["run"])

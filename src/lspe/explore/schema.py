@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lspe.data.words import TaskKind
-from lspe.encodings import EncodingKind
+from lspe.encodings.kinds import KINDS, Level
 
 MAX_TEXT = 1000
 MAX_ATOMS = 200
@@ -16,6 +16,17 @@ _Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=r"^[\x20
 _ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 GraphText = Annotated[_Text, Field(description="A SMILES string, or the name of an example.", examples=[_ASPIRIN])]
 SmilesText = Annotated[_Text, Field(description="A SMILES string.", examples=[_ASPIRIN])]
+
+
+def _known(name: str) -> str:
+    if name not in KINDS:  # an import path is not for strangers to choose
+        raise ValueError(f"there is no encoding {name!r}; there are {', '.join(KINDS)}")
+    return name
+
+
+EncodingName = Annotated[
+    str, AfterValidator(_known), Field(description="A kind of encoding.", json_schema_extra={"enum": [*KINDS]})
+]
 Steps = Annotated[int, Field(ge=1, le=MAX_STEPS, description="Number of columns of the encoding.")]
 
 
@@ -29,8 +40,11 @@ class EncodeQuery(Query):
     """A graph to encode."""
 
     graph: GraphText
-    encoding: EncodingKind = "rwpe"
+    encoding: EncodingName = "rwpe"
     k: Steps = DEFAULT_STEPS
+    origin: Annotated[
+        int, Field(ge=0, lt=MAX_ATOMS, description="For an encoding of pairs: the node from which all are seen.")
+    ] = 0
 
 
 class CompareQuery(Query):
@@ -38,6 +52,7 @@ class CompareQuery(Query):
 
     first: GraphText
     second: GraphText
+    encoding: EncodingName = "rwpe"
     k: Steps = DEFAULT_STEPS
     elements: Annotated[bool, Field(description="Whether elements count, or only who is bonded to whom.")] = False
 
@@ -65,7 +80,7 @@ class EncodedGraph(BaseModel):
     is_molecule: bool
     nodes: list[Node]
     edges: list[Edge]
-    encoding: Annotated[list[list[float]], Field(description="A row per node, a column a step.")]
+    encoding: Annotated[list[list[float]], Field(description="A row per node, a column per step.")]
     kinds: Annotated[
         list[list[int]],
         Field(
@@ -89,7 +104,22 @@ class ComparedGraphs(BaseModel):
     second: EncodedGraph
     random_walk: Verdict
     weisfeiler_lehman: Verdict
+    encodings: Annotated[
+        dict[str, int | None],
+        Field(description="The first column at which each kind of encoding tells them apart, null if none does."),
+    ]
     summary: str
+
+
+class Kind(BaseModel):
+    """A kind of encoding."""
+
+    name: str
+    title: str
+    columns: Annotated[str, Field(description="What its columns are.")]
+    level: Annotated[Level, Field(description="Whether nodes have it, or pairs of nodes.")]
+    comparable: Annotated[bool, Field(description="Whether equal nodes of two graphs have equal encodings.")]
+    equation: Annotated[str, Field(description="In LaTeX.")]
 
 
 class ExampleGraph(BaseModel):

@@ -10,6 +10,7 @@ from lspe.nn.norm import BatchNorm, center_and_normalize
 from lspe.nn.pna import PNA, PrincipalAggregation, TowerPNA
 from lspe.nn.readout import Head, readout
 from lspe.nn.san import SAN
+from lspe.nn.signs import SignInvariantEmbedding
 from lspe.nn.topology import Topology
 from lspe.nn.wrap import LSPE
 
@@ -31,6 +32,7 @@ __all__ = [
     "Output",
     "PairAttention",
     "PrincipalAggregation",
+    "SignInvariantEmbedding",
     "Topology",
     "TowerPNA",
     "center_and_normalize",

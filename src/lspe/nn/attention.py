@@ -31,7 +31,7 @@ class PairAttention(nn.Module):
     with q = Q x, k = K x, v = V x and c = E e; barred, of pairs that are not edges, their own Q̄, K̄, Ē. Of these pairs
     those that are not listed share one embedding e, so c̄ scales the channels of q̄ and their scores are ordinary
     products; the listed ones are a sparse part, written over it. Graphs are padded to one size; memory is
-    O(B · H · n²).
+    O(B · H · n²), or O(B · d · n²) where the pairs that are not listed have an embedding each.
 
     Args:
         in_dim: width of x: 2d for structure beside positions, else d.
@@ -61,8 +61,10 @@ class PairAttention(nn.Module):
         """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
         pairs = graph.pairs
         maps = (self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added)
+        shared = graph.added_pair.dim() == 1
         alike = f_real.dim() == f_added.dim() and not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
-        if pairs.real is None and alike and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
+        simple = shared and alike and pairs.real is None
+        if simple and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
             weights = [linear.weight for linear in maps]
 
             def attend(x: Tensor, e: Tensor, c_added: Tensor, *factors: Tensor) -> Tensor:
@@ -70,37 +72,34 @@ class PairAttention(nn.Module):
 
             factors = (f_real, f_added)
             return pair_attention(x, e, graph.added_pair, weights, factors, pairs, self.heads, plain=attend)
-        c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0)
+        c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0) if shared else self.E_added(graph.added_pair)
         return self.attend(x, e, c_added, pairs, f_real, f_added)
 
     def attend(self, x: Tensor, e: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
-        """``c_added`` ``[d]`` is c̄ of the pairs that are not listed."""
-        q, k = self._heads(pairs.pad(self.Q_added(x) * c_added)), self._heads(pairs.pad(self.K_added(x)))
-        w = self._weights(q @ k.transpose(-1, -2)) * pairs.unlisted.unsqueeze(1)
-        w = w * (f_added.unsqueeze(1) if f_added.dim() else f_added)
-        w = w + self._listed(x, e, pairs, pairs.real, f_real, self.Q, self.K, self.E)
-        if pairs.real is not None:
-            added = (self.Q_added, self.K_added, self.E_added)
-            w = w + self._listed(x, e, pairs, ~pairs.real, f_added, *added)
+        """``c_added`` is c̄ of the pairs that are not listed, ``[d]`` for all or ``[P, d]``."""
+        if c_added.dim() == 1:
+            q, k = self._heads(pairs.pad(self.Q_added(x) * c_added)), self._heads(pairs.pad(self.K_added(x)))
+            w = self._weights(q @ k.transpose(-1, -2)) * pairs.unlisted.unsqueeze(1)
+            w = w * (f_added.unsqueeze(1) if f_added.dim() else f_added)
+        else:
+            w = self._listed(x, c_added, pairs, pairs.unlisted_index, f_added, self.Q_added, self.K_added)
+        edge_index, real = pairs.edges.edge_index, pairs.real
+        if real is None:
+            w = w + self._listed(x, self.E(e), pairs, edge_index, f_real, self.Q, self.K)
+        else:
+            w = w + self._listed(x, self.E(e[real]), pairs, edge_index[:, real], f_real, self.Q, self.K)
+            added = self.E_added(e[~real]), pairs, edge_index[:, ~real]
+            w = w + self._listed(x, *added, f_added, self.Q_added, self.K_added)
         v = self._heads(pairs.pad(self.V(x))).to(w.dtype)
         out = w @ v / (w.sum(-1, keepdim=True) + EPSILON)
         return pairs.unpad(out.transpose(1, 2).flatten(2))
 
     def _listed(
-        self,
-        x: Tensor,
-        e: Tensor,
-        pairs: Pairs,
-        mask: Tensor | None,
-        factor: Tensor,
-        Q: nn.Module,
-        K: nn.Module,
-        E: nn.Module,
+        self, x: Tensor, c: Tensor, pairs: Pairs, edge_index: Tensor, factor: Tensor, Q: nn.Module, K: nn.Module
     ) -> Tensor:
-        """``[B, H, n_max, n_max]``: weights of listed pairs, each with its own e, zero for all others."""
-        edge_index = pairs.edges.edge_index if mask is None else pairs.edges.edge_index[:, mask]
+        """``[B, H, n_max, n_max]``: weights of listed pairs, each with its own c ``[P, d]``, zero for all others."""
         j, i = edge_index
-        product = K(x)[j] * Q(x)[i] * E(e if mask is None else e[mask])
+        product = K(x)[j] * Q(x)[i] * c
         where = pairs.pair_slot(edge_index)
         w = self._weights(product.unflatten(-1, (self.heads, -1)).sum(-1))
         w = w * (factor[where].unsqueeze(-1) if factor.dim() else factor)
@@ -133,7 +132,7 @@ class FullGraphLayer(nn.Module):
 
     Shapes:
         h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same, e unchanged.
-        The embedding that all pairs share which ``edge_index`` does not list comes with the topology.
+        The embedding of the pairs which ``edge_index`` does not list, one for all or one each, comes with the topology.
 
     """
 
@@ -162,9 +161,11 @@ class FullGraphLayer(nn.Module):
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
         graph.pairs.check_edges()
-        if graph.added_pair.shape != (self.dim,):
+        added = graph.added_pair
+        if added.shape != (self.dim,) and added.shape != (graph.pairs.unlisted_index.size(1), self.dim):
             raise ValueError(
-                f"the embedding of added pairs is {list(graph.added_pair.shape)}, but the layer takes [{self.dim}]"
+                f"the embedding of added pairs is {list(added.shape)}, but the layer takes [{self.dim}], or a row for "
+                f"each of the {graph.pairs.unlisted_index.size(1)} pairs without an edge"
             )
         f_real, f_added = self.pair_factors(graph, h)
         node = torch.cat([h, p], dim=-1) if p is not None else h

@@ -7,11 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from lspe.encodings import ENCODING_ATTRIBUTE, OptionalEncodingKind, random_signs
+from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind, random_signs
+from lspe.encodings.kinds import NONE
+from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
 from lspe.nn.gated_gcn import run_layers
 from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
+from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
 from lspe.ops import dropout
 
@@ -40,16 +43,24 @@ class Network(nn.Module):
 
     The encoding enters in one of three places: with ``lspe`` it starts the positions p, which the layers learn on;
     without, it is added to :math:`h^0` (the same as the paper's concatenation, then a linear map); and with
-    ``final="structure+encoding"`` it meets the structure only at the end.
+    ``final="structure+encoding"`` it meets the structure only at the end. An encoding of pairs is added to
+    :math:`e^0`, of the edges and of the pairs that full attention adds, each through the same linear map:
+    :math:`e_{ij}^0 = \mathrm{embed}(\mathrm{edge}_{ij}) + \mathrm{LL}_e(p_{ij}^{\mathrm{PE}})`.
 
     Args:
         embedder: features → h, e.
         layers: modules (h, p, e, topology) → (h, p, e).
         head: d → outputs.
         dim: d.
-        encoding: ``none``, ``rwpe`` (read from ``data.random_walk_pe``) or ``lappe``
-            (``data.laplacian_eigenvector_pe``; in training a random sign per column and graph).
+        encoding: ``none`` or a kind of encoding: ``rwpe`` (read from ``data.random_walk_pe``), ``lappe``
+            (``data.laplacian_eigenvector_pe``), ….
         k: width of the encoding, and of the final positions.
+        signs: of columns whose sign means nothing, those of ``lappe``: ``random`` ones in each step of training, or an
+            embedding that is ``invariant`` (:class:`~lspe.nn.SignInvariantEmbedding`) in the place of the linear map.
+        pair_encoding: ``none`` or a kind of encoding for pairs: ``rrwp`` (read from ``data.edge_relative_walk_pe``), …;
+            that of the pairs which full attention adds is computed in each forward pass.
+        pair_k: width of the encoding of pairs.
+        edge_dim: width of e; d if left out.
         lspe: whether the layers learn positions.
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
             ``structure+encoding`` the same with the embedded encoding as p.
@@ -67,8 +78,12 @@ class Network(nn.Module):
         head: nn.Module,
         *,
         dim: int,
-        encoding: OptionalEncodingKind = "none",
+        encoding: str | EncodingKind = NONE,
         k: int = 0,
+        signs: Signs = "random",
+        pair_encoding: str | EncodingKind = NONE,
+        pair_k: int = 0,
+        edge_dim: int | None = None,
         lspe: bool = False,
         final: Final = "structure",
         readout: Readout = "mean",
@@ -82,7 +97,12 @@ class Network(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.head = head
         self.dim = dim
-        self.encoding = encoding
+        self.encoding = encoding if isinstance(encoding, str) else encoding.name
+        self._kind = None if encoding == NONE else check_encoding(encoding, k, "node")
+        self.signs = signs
+        self.pair_encoding = pair_encoding if isinstance(pair_encoding, str) else pair_encoding.name
+        self._pair_kind = None if pair_encoding == NONE else check_encoding(pair_encoding, pair_k, "pair")
+        self.pair_k = pair_k
         self.k = k
         self.lspe = lspe
         self.final = final
@@ -90,8 +110,12 @@ class Network(nn.Module):
         self.normalize_positions = normalize_positions
         self.position_epsilon = position_epsilon
         self.dropout = dropout
-        if encoding != "none":
-            self.embed_p = nn.Linear(k, dim)
+        if self._kind is not None:
+            check_signs(self._kind, signs)
+            self.embed_p = SignInvariantEmbedding(k, dim) if signs == "invariant" else nn.Linear(k, dim)
+        if self._pair_kind is not None:
+            self.embed_pair = nn.Linear(pair_k, dim if edge_dim is None else edge_dim, bias=False)
+            self._attends_to_all = any(isinstance(part, PairAttention) for part in self.layers.modules())
         if lspe or final == "structure+encoding":
             self.project_p = nn.Linear(dim, k)
         if final != "structure":
@@ -110,7 +134,13 @@ class Network(nn.Module):
             p = p_start
         elif p_start is not None and self.final != "structure+encoding":
             h = h + p_start
-        graph = graph.with_added_pair(self.embedder.added_pair())
+        added = self.embedder.added_pair()
+        if self._pair_kind is not None:
+            of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
+            e = e + self.embed_pair(of_edges.to(e))
+            if self._attends_to_all:
+                added = added + self.embed_pair(self._encoding_of_added_pairs(data, graph, e.dtype))
+        graph = graph.with_added_pair(added)
         h, p, e = run_layers(self.layers, h, p, e, graph)
         p = self._final_positions(p if self.lspe else p_start, graph)
         if self.final != "structure":
@@ -120,21 +150,38 @@ class Network(nn.Module):
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""
-        if self.encoding == "none":
+        if self._kind is None:
             return None
-        name = ENCODING_ATTRIBUTE[self.encoding]
-        encoding = getattr(data, name, None)
-        if encoding is None:
-            transform = "RandomWalkEncoding" if self.encoding == "rwpe" else "LaplacianEncoding"
-            raise ValueError(f"the data have no {name!r}: apply lspe.encodings.{transform}(k={self.k}) to them first")
-        if encoding.size(0) != graph.num_nodes:
-            raise ValueError(f"{name!r} has {encoding.size(0)} rows, but the graphs have {graph.num_nodes} nodes")
-        if encoding.size(-1) != self.k:
-            raise ValueError(f"{name!r} has {encoding.size(-1)} columns, but the network takes k={self.k}")
-        encoding = encoding.to(h.dtype)
-        if self.encoding == "lappe" and self.training:
+        encoding = self._encoding(data, self._kind, self.k, graph.num_nodes, "nodes").to(h.dtype)
+        if self.signs == "invariant":
+            return self.embed_p(encoding, graph)
+        if self._kind.has_signs and self.training:
             encoding = random_signs(encoding, graph.batch)
         return self.embed_p(encoding)
+
+    def _encoding(self, data: Data, kind: EncodingKind, k: int, rows: int, of_what: str) -> Tensor:
+        """``[rows, k]``, as it stands in the data."""
+        encoding = getattr(data, kind.attribute, None)
+        if encoding is None:
+            transform = f"lspe.encodings.AddEncoding({kind.name!r}, k={k})"
+            raise ValueError(f"the data have no {kind.attribute!r}: apply {transform} to them first")
+        if encoding.size(0) != rows:
+            raise ValueError(f"{kind.attribute!r} has {encoding.size(0)} rows, but the graphs have {rows} {of_what}")
+        if encoding.size(-1) != k:
+            raise ValueError(f"{kind.attribute!r} has {encoding.size(-1)} columns, but the network takes k={k}")
+        return encoding
+
+    def _encoding_of_added_pairs(self, data: Data, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """``[P, pair_k]`` of the pairs that full attention adds; the walks are those of the original graph."""
+        assert self._pair_kind is not None
+        weight = getattr(data, "edge_weight", None)
+        if weight is not None and graph.real is not None:
+            weight = weight[graph.real]
+        with torch._C._DisableFuncTorch():  # the graphs are no part of what a transform looks at
+            return encode_pairs(
+                self._pair_kind, graph.real_edge_index, graph.num_nodes, self.pair_k,
+                pairs=graph.pairs.unlisted_index, edge_weight=weight, batch=graph.batch, dtype=dtype,
+            )  # fmt: skip
 
     def _final_positions(self, p: Tensor | None, graph: Topology) -> Tensor | None:
         """``[N, d]`` → ``[N, k]``."""
@@ -146,12 +193,12 @@ class Network(nn.Module):
         return p
 
 
-def check_combination(encoding: str, k: int, lspe: bool, final: str) -> None:
+def check_combination(encoding: str | EncodingKind, k: int, lspe: bool, final: str) -> None:
     """Say so where no network has positions of this kind."""
-    if encoding == "none" and (lspe or final != "structure"):
-        raise ValueError(f"lspe={lspe}, final={final!r} need an encoding to start from: choose 'rwpe' or 'lappe'")
-    if encoding != "none" and k < 1:
-        raise ValueError(f"encoding {encoding!r} needs a width k ≥ 1, not {k}")
+    if encoding == NONE and (lspe or final != "structure"):
+        raise ValueError(f"lspe={lspe}, final={final!r} need an encoding to start from: choose 'rwpe', 'lappe', …")
+    if encoding != NONE and k < 1:
+        raise ValueError(f"encoding {find_kind(encoding).name!r} needs a width k ≥ 1, not {k}")
     if final == "structure+position" and not lspe:
         raise ValueError(
             "final='structure+position' needs lspe=True, for without it no positions are learned: "
@@ -159,3 +206,9 @@ def check_combination(encoding: str, k: int, lspe: bool, final: str) -> None:
         )
     if final == "structure+encoding" and lspe:
         raise ValueError("final='structure+encoding' is for networks without lspe; with it use 'structure+position'")
+
+
+def check_signs(kind: EncodingKind, signs: Signs) -> None:
+    """Say so where an encoding has no signs to be blind to."""
+    if signs == "invariant" and not kind.has_signs:
+        raise ValueError(f"signs='invariant' is for encodings with signs, such as 'lappe'; {kind.name!r} has none")

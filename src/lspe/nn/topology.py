@@ -28,8 +28,9 @@ class Topology:
         real: ``[E]`` bool. ``False`` marks a listed pair that is *not* an edge of the graph: full attention
             treats it as an added edge with an embedding of its own; nothing else sees it. Without it all are real.
         kernel: ``[B, n_max, n_max]``; GraphiT's kernel where it was computed before.
-        added_pair: ``[edge_dim]``: what two nodes without an edge share in full attention, as a network's embedder
-            gives it (:meth:`with_added_pair`). Other layers do without.
+        added_pair: ``[edge_dim]``: what all pairs of nodes without an edge share in full attention, as a network's
+            embedder gives it (:meth:`with_added_pair`); or ``[P, edge_dim]``, one for each of these pairs in the order
+            of ``pairs.unlisted_index``. Other layers do without.
 
     """
 
@@ -90,14 +91,14 @@ class Topology:
         return self.edge_index if self.real is None else self.edge_index[:, self.real]
 
     def with_added_pair(self, added_pair: Tensor) -> Topology:
-        """The same graphs, with the embedding that all pairs share which ``edge_index`` does not list."""
+        """The same graphs, with the embedding of the pairs which ``edge_index`` does not list: one, or one each."""
         other = copy.copy(self)
         other._added_pair = added_pair
         return other
 
     @property
     def added_pair(self) -> Tensor:
-        """``[edge_dim]``: what two nodes without an edge share in full attention."""
+        """``[edge_dim]`` or ``[P, edge_dim]``: what two nodes without an edge have in full attention."""
         if self._added_pair is None:
             raise ValueError(
                 "full attention needs an embedding for pairs of nodes without an edge: Topology(..., added_pair=...)"

@@ -88,3 +88,10 @@ class Pairs:
         pairs.diagonal(dim1=1, dim2=2).fill_(False)
         pairs[self.pair_slot(self.edges.edge_index)] = False
         return pairs
+
+    @cached_property
+    def unlisted_index(self) -> Tensor:
+        """``[2, P]``, source and target: the pairs of :attr:`unlisted`, in its order."""
+        graph, target, source = self.unlisted.nonzero().unbind(1)
+        first = self.graph_start[graph]
+        return torch.stack([first + source, first + target])

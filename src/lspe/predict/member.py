@@ -95,15 +95,14 @@ class GraphsWithEncodings:
 
     def __init__(self, graphs: PackedGraphs) -> None:
         self.graphs = graphs
-        self._by_encoding: dict[tuple[str, int], PackedGraphs] = {}
+        self._by_encodings: dict[tuple[tuple[str, int], ...], PackedGraphs] = {}
 
     def for_network(self, member: Member) -> PackedGraphs:
         """The graphs as the network of `member` takes them."""
-        model = member.experiment.model
-        key = (model.encoding, model.k)
-        if key not in self._by_encoding:
-            self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)
-        return self._by_encoding[key]
+        encodings = member.experiment.model.encodings
+        if encodings not in self._by_encodings:
+            self._by_encodings[encodings] = self.graphs.with_encodings(encodings)
+        return self._by_encodings[encodings]
 
 
 def _batches(graphs: PackedGraphs) -> Iterator[Batch]:

@@ -50,6 +50,8 @@ def _traits(network: Network) -> dict[str, Any]:
         "lspe": network.lspe,
         "encoding": network.encoding,
         "k": network.k,
+        "signs": network.signs,
+        "pair_encoding": network.pair_encoding,
         "final": network.final,
     }
     for name in _OF_LAYERS:

@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
 from lspe.data import PackedGraphs
-from lspe.encodings import laplacian_encoding
+from lspe.encodings import laplacian_encoding, relative_walk_encoding
 from lspe.errors import UserError
 from tests.graphs import CORNER_CASES
 
@@ -42,6 +43,16 @@ def test_laplacian_encodings_are_those_of_each_graph(packed: PackedGraphs) -> No
     for data in packed.with_encoding("lappe", 4):
         expected, _ = laplacian_encoding(data.edge_index, data.num_nodes, 4)
         assert torch.equal(data.laplacian_eigenvector_pe, expected)
+
+
+def test_encodings_of_pairs_are_those_of_the_edges_of_each_graph(packed: PackedGraphs) -> None:
+    encoded = packed.with_encodings([("rwpe", 3), ("rrwp", 4)])
+    for data in encoded:
+        assert torch.equal(data.edge_relative_walk_pe, relative_walk_encoding(data.edge_index, data.num_nodes, 4))
+    batch = encoded.batch([8, 1, 5])
+    expected = relative_walk_encoding(batch.edge_index, None, 4, batch=batch.batch)
+    assert torch.equal(batch.edge_relative_walk_pe, expected)
+    assert torch.equal(pickle.loads(pickle.dumps(encoded)).batch([8, 1, 5]).edge_relative_walk_pe, expected)
 
 
 def test_small_portions_give_the_same(packed: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:

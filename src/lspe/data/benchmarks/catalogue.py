@@ -12,7 +12,6 @@ from importlib import import_module
 from lspe.data.benchmarks.download import find
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
-from lspe.encodings.kinds import EncodingKind
 from lspe.locations import Root, data_root
 
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)
@@ -80,9 +79,7 @@ def available() -> dict[str, Benchmark]:
     return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
-def load_benchmark(
-    name: str, root: Root = None, *, encoding: EncodingKind | None = None, k: int | None = None
-) -> GraphData:
+def load_benchmark(name: str, root: Root = None, *, encoding: str | None = None, k: int | None = None) -> GraphData:
     """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
 
     It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise

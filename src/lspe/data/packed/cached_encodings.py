@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from lspe.data.errors import CorruptFileError
+from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.packed.cache import build_once
-from lspe.data.packed.container import Array, ArrayWriter, open_arrays
-from lspe.data.packed.sets import PackedGraphs
-from lspe.encodings import ENCODING_ATTRIBUTE, EncodingKind, check_encoding, encode
+from lspe.data.packed.container import Array, ArrayWriter, digest_of, open_arrays
+from lspe.data.packed.sets import ColumnLevel, PackedGraphs
+from lspe.encodings import EncodingKind, check_encoding, encode, encode_pairs
 from lspe.locations import cache_root, is_writable
 
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
 
-def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[str, Array]:
-    """The attribute's name and its values for every node of the whole set, :math:`[N, k]`."""
-    check_encoding(kind, k)
-    if graphs.path is None or graphs.structure_digest is None:
-        return ENCODING_ATTRIBUTE[kind], np.concatenate([*_compute(graphs, kind, k)])
+def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[ColumnLevel, str, Array]:
+    """The level of an encoding's column, its name, and its values for every node of the whole set, :math:`[N, k]`, or
+    for every edge, :math:`[E, k]`.
+    """
+    kind = check_encoding(name, k)
+    level: ColumnLevel = "node" if kind.level == "node" else "edge"
+    if kind.is_given:
+        return level, kind.attribute, _given(graphs, kind, k)
+    if graphs.path is None or graphs.structure_digest is None or kind.source is None:
+        return level, kind.attribute, np.concatenate([*_compute(graphs, kind, k)])
 
-    path = _cache_path(graphs.path, kind, k, graphs.structure_digest)
-    note = {"structure": graphs.structure_digest, "kind": kind, "k": k, "version": _CACHE_VERSION}
+    structure = graphs.structure_digest if not kind.source else digest_of(graphs.structure_digest, kind.source)
+    path = _cache_path(graphs.path, kind.name, k, structure)
+    note = {"structure": structure, "kind": kind.name, "k": k, "version": _CACHE_VERSION}
 
     def build() -> None:
         with ArrayWriter(path) as writer:
@@ -40,12 +47,30 @@ def encoding_column(graphs: PackedGraphs, kind: EncodingKind, k: int) -> tuple[s
             raise CorruptFileError(f"{path} holds another encoding than its name says")
         return file.arrays["encoding"]
 
-    return ENCODING_ATTRIBUTE[kind], build_once(path, build, read)
+    return level, kind.attribute, build_once(path, build, read)
 
 
 def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
+    kind = re.sub(r"[^\w-]", "_", kind)  # an import path has a colon
     name = f"{packed.stem}.{kind}{k}-{structure[:16]}-v{_CACHE_VERSION}.lspe"
     return (packed.parent if is_writable(packed.parent) else cache_root() / "encodings") / name
+
+
+def _given(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Array:
+    """What the nodes have in the attribute of that name."""
+    if kind.attribute not in graphs.node:
+        raise DataError(
+            f"{kind.name}: the nodes of the graphs have no {kind.attribute!r}; they have "
+            f"{', '.join(graphs.node) or 'nothing'}"
+        )
+    column = graphs.node[kind.attribute].reshape(len(graphs.node[kind.attribute]), -1)
+    if column.shape[1] != k:
+        raise DataError(f"{kind.name}: {kind.attribute!r} has {column.shape[1]} columns, not k = {k}: set model.k")
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        row = int((~np.isfinite(column)).any(1).argmax())
+        graph = int(np.searchsorted(graphs.node_ptr, row, side="right")) - 1
+        raise DataError(f"{kind.name}: graph {graph} has values in {kind.attribute!r} that are not finite")
+    return column
 
 
 def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array]:
@@ -61,5 +86,6 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
         edge_index = torch.from_numpy(np.stack([graphs.source[edges] + offset, graphs.target[edges] + offset]))
         num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
         batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
-        yield encode(kind, edge_index, len(batch), k, batch=batch).numpy()
+        compute = encode if kind.level == "node" else encode_pairs
+        yield compute(kind, edge_index, len(batch), k, batch=batch).numpy()
         begin = end

@@ -9,7 +9,7 @@ source) once, when the set is made.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, pointers, rows_of
-from lspe.encodings.kinds import EncodingKind, OptionalEncodingKind
+from lspe.encodings.kinds import NONE
 
 ColumnLevel = Literal["node", "edge", "graph"]
 
@@ -63,7 +63,7 @@ class PackedGraphs:
     index: Index | None = None
     path: Path | None = None
     structure_digest: str | None = None
-    encodings: tuple[tuple[EncodingKind, int], ...] = ()
+    encodings: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_arrays(
@@ -212,19 +212,29 @@ class PackedGraphs:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
         return replace(self, index=self.numbers(indices).copy())
 
-    def with_encoding(self, kind: OptionalEncodingKind, k: int) -> PackedGraphs:
-        """The same graphs with ``random_walk_pe`` or ``laplacian_eigenvector_pe`` of `k` columns on their
-        nodes.
+    def with_encoding(self, kind: str, k: int) -> PackedGraphs:
+        """The same graphs with an encoding of `k` columns: ``random_walk_pe`` on the nodes for ``rwpe``,
+        ``edge_relative_walk_pe`` on the edges for ``rrwp``, ….
 
         Computed once for the whole set and kept beside its file; a set in memory keeps it in memory. ``none`` is the
         graphs as they are.
         """
-        if kind == "none":
+        if kind == NONE:
             return self
         from lspe.data.packed.cached_encodings import encoding_column
 
-        name, column = encoding_column(self, kind, k)
-        return replace(self, node={**self.node, name: column}, encodings=(*self.encodings, (kind, k)))
+        level, name, column = encoding_column(self, kind, k)
+        encodings = (*self.encodings, (kind, k))
+        if level == "node":
+            return replace(self, node={**self.node, name: column}, encodings=encodings)
+        return replace(self, edge={**self.edge, name: column}, encodings=encodings)
+
+    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> PackedGraphs:
+        """The same graphs with several encodings, each a kind and its number of columns."""
+        graphs = self
+        for kind, k in encodings:
+            graphs = graphs.with_encoding(kind, k)
+        return graphs
 
     def numbers(self, indices: ArrayLike | Tensor | None = None) -> Index:
         """Where the graphs at `indices` of this view stand in the whole set."""
@@ -284,11 +294,8 @@ class PackedGraphs:
         return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
 
 
-def _reopen(path: Path, encodings: tuple[tuple[EncodingKind, int], ...], index: Index | None) -> PackedGraphs:
-    graphs = PackedGraphs.open(path, verify=False)
-    for kind, k in encodings:
-        graphs = graphs.with_encoding(kind, k)
-    return replace(graphs, index=index)
+def _reopen(path: Path, encodings: tuple[tuple[str, int], ...], index: Index | None) -> PackedGraphs:
+    return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index)
 
 
 def _tensor(values: Array) -> Tensor:

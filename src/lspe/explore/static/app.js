@@ -9,11 +9,15 @@ import { startTheme } from "./theme.js";
 const by = (id) => document.getElementById(id);
 const all = (selector) => [...document.querySelectorAll(selector)];
 const steps = new StepSlider(by("steps"), 1, () => paint());
-const state = { panels: [], mark: null, question: null, run: null };
+const state = { panels: [], mark: null, question: null, run: null, kinds: [] };
 let running = null;
 
 function chosen(name) {
   return document.querySelector(`input[name="${name}"]:checked`).value;
+}
+
+function encoding() {
+  return state.kinds.find(({ name }) => name === by("encoding").value);
 }
 
 function complain(words) {
@@ -39,10 +43,12 @@ async function show(k = null) {
   const { signal } = (running = new AbortController());
   document.body.classList.add("busy");
   try {
-    const comparison = second ? await post("/api/compare", { first, second, elements: by("elements").checked }, signal) : null;
+    offerEncodings(Boolean(second));
+    const { name } = encoding();
+    const comparison = second ? await post("/api/compare", { first, second, encoding: name, elements: by("elements").checked }, signal) : null;
     const graphs = comparison
       ? [comparison.first, comparison.second]
-      : [await post("/api/encode", { graph: first, encoding: chosen("encoding") }, signal)];
+      : [await post("/api/encode", { graph: first, encoding: name, origin: originFor(first) }, signal)];
     complain("");
     state.question = { first, second };
     display(graphs, comparison, k);
@@ -55,23 +61,40 @@ async function show(k = null) {
   }
 }
 
+// two graphs are shown side by side only by encodings that mean the same in both
+function offerEncodings(isPair) {
+  for (const option of by("encoding").options) {
+    option.disabled = isPair && !state.kinds.find(({ name }) => name === option.value).comparable;
+    if (option.disabled && option.selected) by("encoding").value = state.kinds[0].name;
+  }
+}
+
+// the node that pairs are seen from; another graph is seen from its first one
+function originFor(first) {
+  if (encoding().level !== "pair" || first !== state.question?.first) by("origin").value = "1";
+  return Math.max(1, Number.parseInt(by("origin").value, 10) || 1) - 1;
+}
+
 function display(graphs, comparison, k) {
   const last = graphs[0].kinds.length;
-  state.mark = comparison?.random_walk.step || null;
+  const { name, level, columns } = encoding();
+  state.mark = comparison?.encodings[name] || null;
   state.panels = graphs.map((graph) => new Panel(graph, light));
   by("panels").replaceChildren(...state.panels.map((panel) => panel.article));
   by("panels").dataset.count = String(graphs.length);
   by("control").hidden = by("hint").hidden = false;
   by("verdict").hidden = !comparison;
   by("elements-choice").hidden = !comparison || !graphs.every((graph) => graph.is_molecule);
-  all('input[name="encoding"]').forEach((radio) => { radio.disabled = Boolean(comparison); });
+  by("origin-choice").hidden = level !== "pair";
+  by("origin-choice").querySelector("span").textContent = graphs[0].is_molecule ? "atom" : "node";
+  by("origin").max = String(graphs[0].nodes.length);
   if (comparison) {
-    document.querySelector('input[name="encoding"][value="rwpe"]').checked = true;
     by("summary").textContent = comparison.summary;
     tell(by("walk"), comparison.random_walk);
     tell(by("refinement"), comparison.weisfeiler_lehman);
+    tellEncodings(by("encodings"), comparison.encodings);
   }
-  by("k-label").textContent = chosen("encoding") === "rwpe" ? "Steps of the walk" : "Eigenvectors";
+  by("k-label").textContent = columns[0].toUpperCase() + columns.slice(1);
   steps.slider.max = String(last);
   steps.value = Math.min(k ?? state.mark ?? last, last);
   paint();
@@ -81,6 +104,13 @@ function tell(place, { step }) {
   const words = { null: "cannot tell them apart", 0: "different at once" };
   place.textContent = words[step] ?? `different from step ${step} on`;
   place.dataset.differs = String(step !== null);
+}
+
+function tellEncodings(place, columns) {
+  const telling = state.kinds.filter(({ name }) => columns[name] !== null && columns[name] !== undefined);
+  place.textContent = telling.map(({ name }) => (columns[name] ? `${name} (${columns[name]})` : name)).join(", ") || "none";
+  place.title = "in brackets the first column that differs";
+  place.dataset.differs = String(telling.length > 0);
 }
 
 // each kind gets the middle of its nodes in the order of all, so colours stay near when a kind splits
@@ -143,7 +173,8 @@ function listen() {
     show();
   });
   all('input[name="labels"]').forEach((radio) => radio.addEventListener("change", paint));
-  all('input[name="encoding"]').forEach((radio) => radio.addEventListener("change", () => show(steps.value)));
+  by("encoding").addEventListener("change", () => show());
+  by("origin").addEventListener("change", () => show(steps.value));
   by("elements").addEventListener("change", () => show());
 }
 
@@ -151,7 +182,9 @@ async function start() {
   startTheme(paint);
   listen();
   try {
-    const [examples, about] = await Promise.all([get("/api/examples"), get("/api/about")]);
+    const [examples, about, kinds] = await Promise.all([get("/api/examples"), get("/api/about"), get("/api/kinds")]);
+    state.kinds = kinds;
+    by("encoding").replaceChildren(...kinds.map(({ name, title }) => new Option(title, name)));
     state.run = about.run;
     by("run").textContent = about.run ? `run ${about.run.name}` : "";
     by("run").hidden = !about.run;
