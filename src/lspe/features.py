@@ -82,3 +82,16 @@ def table_sizes(features: Features) -> Features:
     if features.kind == "categorical":
         return CategoricalFeatures(node_types=features.node_types, edge_types=features.edge_types)
     return features
+
+
+def describe(features: Features) -> str:
+    """Features in words."""
+    match features:
+        case CategoricalFeatures():
+            return f"{features.node_types} node types and {features.edge_types} edge types"
+        case ContinuousFeatures():
+            return f"{features.node_features} numbers per node and {features.edge_features} per edge"
+        case OGBFeatures():
+            return "OGB's atom and bond features"
+        case NoFeatures():
+            return "no features"
