@@ -110,6 +110,8 @@ def _colours(graph: Data, data: GraphData, colour: dict[str, str]) -> Any:
 
 
 def _target(data: GraphData, number: int) -> str:
+    if data.level != "graph":
+        return f"{int(data.graphs.num_nodes[number])} nodes"
     y = data.graphs.graph["y"][number]
     if data.task == "multiclass":
         return data.class_names[int(y)] if data.class_names else f"class {int(y)}"

@@ -88,7 +88,18 @@ def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> Packed
 def _fits(given: Features, wanted: Features) -> bool:
     if given.kind == wanted.kind == "categorical":
         return given.node_types <= wanted.node_types and given.edge_types <= wanted.edge_types
+    if given.kind == wanted.kind == "mixed":
+        return (
+            (given.node_features, given.edge_features) == (wanted.node_features, wanted.edge_features)
+            and _within(given.node_types, wanted.node_types)
+            and _within(given.edge_types, wanted.edge_types)
+        )
     return given.kind == wanted.kind and table_sizes(given) == table_sizes(wanted)
+
+
+def _within(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether every column's types have an entry in its table."""
+    return len(given) == len(wanted) and all(one <= other for one, other in zip(given, wanted, strict=True))
 
 
 def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -16,21 +16,14 @@ from torch_geometric.data.storage import GlobalStorage
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
+from lspe.data.graphs.features import find_features
 from lspe.data.graphs.targets import MASKS, find_level, read_targets, splits_of_masks
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import ColumnLevel, PackedGraphs
 from lspe.data.packed.targets import is_known
 from lspe.data.splits import Fractions, Splits, k_folds, random_split
 from lspe.data.words import Divided, Level, TaskKind
-from lspe.features import (
-    OGB_ATOM_TABLE,
-    OGB_BOND_TABLE,
-    CategoricalFeatures,
-    ContinuousFeatures,
-    Features,
-    NoFeatures,
-    OGBFeatures,
-)
+from lspe.features import Features
 
 CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 """What files of PyG's graphs are made of."""
@@ -52,8 +45,9 @@ def from_pyg(
 
     Node and edge features say themselves what they are: floating point numbers are ``continuous``; whole
     numbers [N] and [E] are types (``categorical``; edge types begin at 1, 0 is kept for edges a network
-    adds); [N, 9] and [E, 3] whole numbers are OGB's. Floating point ``y`` is regression (binary where it is
-    0, 1 or NaN only), a whole number is a class.
+    adds); [N, 9] and [E, 3] whole numbers are OGB's. Types of nodes with numbers of edges or the other way round,
+    several columns of types, and types beside numbers (``node_type`` beside ``x``, ``edge_type`` beside ``edge_attr``)
+    are ``mixed``. Floating point ``y`` is regression (binary where it is 0, 1 or NaN only), a whole number is a class.
 
     The ``y`` of a graph is a number or has shape [1, T], or [T] where that cannot be mistaken for labels of its nodes
     or edges. The ``y`` of nodes has shape [N] or [N, T]; nodes without a label have NaN, or class -1. Where the shapes
@@ -134,7 +128,7 @@ def pack(graphs: Sequence[Data], level: Level | None = None) -> tuple[PackedGrap
         values = torch.cat(parts)
         columns[levels[key]][key] = (values.float() if values.is_floating_point() else values).numpy()
     num_edges = [graph.num_edges for graph in graphs]
-    features = _features(columns["node"], columns["edge"], sum(num_edges))
+    features = find_features(columns["node"], columns["edge"], sum(num_edges))
     packed = PackedGraphs.from_arrays(
         [graph.num_nodes for graph in graphs],
         num_edges,
@@ -148,7 +142,7 @@ def pack(graphs: Sequence[Data], level: Level | None = None) -> tuple[PackedGrap
 
 def levels_of(graphs: Sequence[Data], attributes: Sequence[str], level: Level | None) -> dict[str, ColumnLevel]:
     """What each attribute belongs to; `level` is that of ``y``, and of nodes are the masks that divide them."""
-    known: dict[str, ColumnLevel] = {"x": "node", "edge_attr": "edge"}
+    known: dict[str, ColumnLevel] = {"x": "node", "node_type": "node", "edge_attr": "edge", "edge_type": "edge"}
     if level is not None:
         known["y"] = level
     if level == "node":
@@ -183,38 +177,11 @@ def attributes_of(graphs: Sequence[Data]) -> list[str]:
 def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
     if graph.edge_index is None:
         raise DataError(f"graph {number} has no edge_index; a graph without edges has an empty one, [2, 0]")
-    if "x" not in graph and "num_nodes" not in graph:
+    if not any(name in graph for name in ("x", "node_type", "num_nodes")):
         raise DataError(f"graph {number} says nowhere how many nodes it has; give it x or num_nodes")
     missing = [key for key in attributes if key not in graph or not isinstance(graph[key], torch.Tensor)]
     if missing:
         raise DataError(f"graph {number} has no tensor {missing[0]!r}, which graph 0 has")
-
-
-def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Features:
-    """What ``x`` and ``edge_attr`` are; puts both into the form networks expect."""
-    x, edge_attr = node.get("x"), edge.get("edge_attr")
-    if x is None:
-        if edge_attr is not None:
-            raise DataError("the edges have edge_attr but the nodes no x; give each node one, for instance 1.0")
-        return NoFeatures()
-    if x.dtype.kind == "f":
-        edge_attr = np.ones((edges, 1), dtype=np.float32) if edge_attr is None else edge_attr.astype(np.float32)
-        node["x"], edge["edge_attr"] = x.reshape(len(x), -1), edge_attr.reshape(len(edge_attr), -1)
-        return ContinuousFeatures(node_features=node["x"].shape[1], edge_features=edge["edge_attr"].shape[1])
-    if edge_attr is None:
-        edge_attr = np.ones(edges, dtype=np.int64)
-    if edge_attr.dtype.kind not in "iu":
-        raise DataError("x holds whole numbers and edge_attr does not; make both types (integers) or both numbers")
-    if x.shape[1:] == (9,) and edge_attr.shape[1:] == (3,):
-        if (x < 0).any() or (x >= OGB_ATOM_TABLE).any() or (edge_attr >= OGB_BOND_TABLE).any():
-            raise DataError("x is [N, 9] and edge_attr [E, 3], but they are not OGB's atom and bond features")
-        return OGBFeatures()
-    if x.size != len(x) or edge_attr.size != len(edge_attr):
-        raise DataError(f"x has {x.shape[1]} whole numbers a node; give one type per node, or floating point features")
-    node["x"], edge["edge_attr"] = x.reshape(-1), edge_attr.reshape(-1)
-    if x.min(initial=0) < 0 or edge_attr.min(initial=1) < 1:
-        raise DataError("node types begin at 0 and edge types at 1 (0 is kept for edges a network adds)")
-    return CategoricalFeatures(node_types=int(x.max()) + 1, edge_types=int(edge_attr.max(initial=1)) + 1)
 
 
 def read_folder(folder: str | os.PathLike[str]) -> list[Data]:
