@@ -112,6 +112,11 @@ def test_figures_of_own_graphs(tmp_path: Path) -> None:
     save_graphs(tmp_path / "mine.npz", one_graph(60))
     figures = json.loads(lspe("data", "info", tmp_path / "mine.npz", "--json"))
     assert (figures["level"], figures["features"], figures["divided"]) == ("node", "continuous", "targets")
+    save_graphs(tmp_path / "large.npz", one_graph(1200))
+    with pytest.raises(UserError, match="more than 1000 nodes, too many to draw"):
+        lspe("data", "info", tmp_path / "large.npz", "--picture", tmp_path / "large.png")
+    lspe("data", "info", tmp_path / "mine.npz", "--picture", tmp_path / "mine.png")
+    assert (tmp_path / "mine.png").stat().st_size > 1000
     assert figures["classes"] == [0, *np.bincount(one_graph(60).y[6:]).tolist()[1:]]
 
 
