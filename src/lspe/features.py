@@ -51,13 +51,30 @@ class ContinuousFeatures(Strict):
     edge_features: Positive
 
 
+class MixedFeatures(Strict):
+    """Types and numbers side by side.
+
+    Numbers are ``x`` [N, node_features] and ``edge_attr`` [E, edge_features]; types ``node_type`` [N, C] and
+    ``edge_type`` [E, C], of which each column has a table of so many entries. Edge type 0 is kept for pairs without an
+    edge. Where there is neither, all nodes or all edges are alike.
+    """
+
+    kind: Literal["mixed"] = "mixed"
+    node_types: tuple[Positive, ...] = ()
+    node_features: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    edge_types: tuple[Positive, ...] = ()
+    edge_features: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+
+
 class NoFeatures(Strict):
     """Graphs that are only structure."""
 
     kind: Literal["none"] = "none"
 
 
-Features = Annotated[CategoricalFeatures | OGBFeatures | ContinuousFeatures | NoFeatures, Field(discriminator="kind")]
+Features = Annotated[
+    CategoricalFeatures | OGBFeatures | ContinuousFeatures | MixedFeatures | NoFeatures, Field(discriminator="kind")
+]
 
 _NAMES_BEFORE = {
     "atom_types": "node_types",
@@ -82,3 +99,25 @@ def table_sizes(features: Features) -> Features:
     if features.kind == "categorical":
         return CategoricalFeatures(node_types=features.node_types, edge_types=features.edge_types)
     return features
+
+
+def describe(features: Features) -> str:
+    """Features in words."""
+    match features:
+        case CategoricalFeatures():
+            return f"{features.node_types} node types and {features.edge_types} edge types"
+        case ContinuousFeatures():
+            return f"{features.node_features} numbers per node and {features.edge_features} per edge"
+        case OGBFeatures():
+            return "OGB's atom and bond features"
+        case MixedFeatures():
+            nodes = _types_and_numbers(features.node_types, features.node_features, "node")
+            return f"{nodes}, {_types_and_numbers(features.edge_types, features.edge_features, 'edge')}"
+        case NoFeatures():
+            return "no features"
+
+
+def _types_and_numbers(types: tuple[int, ...], numbers: int, what: str) -> str:
+    parts = [f"types per {what} ({' × '.join(map(str, types))})"] * bool(types)
+    parts += [f"{numbers} numbers per {what}"] * bool(numbers)
+    return " and ".join(parts) or f"{what}s alike"

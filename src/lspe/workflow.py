@@ -10,13 +10,16 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch_geometric.data import Data
 
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
-from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.data.graphs.named import is_named
+from lspe.data.graphs.storage import is_stored_graphs
+from lspe.data.statistics import in_a_sentence
+from lspe.data.words import Fragments, Level, OnInvalid, SplitKind, TaskKind
 from lspe.devices import check_device
 from lspe.errors import UserError
 from lspe.experiment import (
@@ -29,6 +32,7 @@ from lspe.experiment import (
     load_data,
     read_experiment,
 )
+from lspe.experiment.graph_source import PACKED
 from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
 from lspe.experiment.protocol import ProtocolKind
 from lspe.locations import Root
@@ -44,9 +48,11 @@ from lspe.training.words import Device
 
 DEFAULT = "nci/gatedgcn-lspe"
 DEFAULT_FOR_OWN_DATA = "own/gatedgcn-lspe"
+DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
+DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
 
-Source = str | os.PathLike[str] | Experiment | GraphData | Sequence[Data]
+Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
 
 def train(
@@ -56,6 +62,7 @@ def train(
     out: str | os.PathLike[str] | None = None,
     targets: Sequence[str] | None = None,
     smiles: str | None = None,
+    level: Level | None = None,
     task: TaskKind | None = None,
     weight: str | None = None,
     split: SplitKind | None = None,
@@ -82,12 +89,15 @@ def train(
     """Train a network, and leave in a folder what is needed to predict with it, to go on and to look at it.
 
     Args:
-        data: what to learn from: a table of molecules (its path), PyG graphs, the name of a preset (with its own data),
+        data: what to learn from: a table of molecules (its path), PyG graphs with targets of graphs or nodes (see
+            :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, a data set of
+            PyG (``pyg:TUDataset/MUTAG``), the name of a preset (with its own data),
             a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
         preset: network and protocol for one's own data; the default for these if not given.
         out: the run folder; otherwise one below runs/.
         targets: columns of the table to learn.
         smiles: its column of SMILES.
+        level: what the ``y`` of graphs belongs to, ``graph`` or ``node``; told by its shape if not given.
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
         split: ``random``, ``scaffold`` or ``column``.
@@ -127,7 +137,7 @@ def train(
         "fragments": fragments,
         "on_invalid": on_invalid,
     }
-    experiment, graphs = experiment_for(data, preset, table)
+    experiment, graphs = experiment_for(data, preset, table, level)
     experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
     folder = Path(out) if out is not None else default_folder(experiment, data)
     return carry_out(
@@ -147,26 +157,52 @@ def train(
     )
 
 
-def experiment_for(data: Source, preset: str | None, table: Mapping[str, Any]) -> tuple[Experiment, GraphData | None]:
+def experiment_for(
+    data: Source, preset: str | None, table: Mapping[str, Any], level: Level | None = None
+) -> tuple[Experiment, GraphData | None]:
     """What is to be trained, and the graphs where they are in memory; ``table`` says how one's own is read."""
     if isinstance(data, Experiment):
         return data, None
     if not isinstance(data, str | os.PathLike):
-        graphs = data if isinstance(data, GraphData) else from_pyg(data)
-        return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), None), graphs
+        graphs = data if isinstance(data, GraphData) else from_pyg(data, level=level, task=table["task"])
+        return with_own_data(read_experiment(preset or default_for(graphs)), None), graphs
     name = os.fspath(data)
     if is_experiment(name):
         if preset is not None:
             raise UserError(f"{name} says itself what to train: leave the preset {preset!r} out")
         return read_experiment(name), None
+    if is_named(name) or name.endswith(PACKED) or is_stored_graphs(name):
+        graph_source = _graph_source(name, level, table)
+        chosen = preset or default_for(graph_source.load())
+        return with_own_data(read_experiment(chosen), graph_source), None
     source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
     return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), source), None
 
 
+def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> GraphSource:
+    """Where graphs are; what can only be said of a table is refused."""
+    of_tables = {"targets": "--target", "smiles": "--smiles-column", "weight": "--weight-column"}
+    for option, shown in {**of_tables, "split_column": "--split-column"}.items():
+        if table[option] is not None:
+            raise UserError(f"{name} holds graphs, and {shown} is for a table of molecules: leave it out")
+    if table["split"] == "scaffold":
+        raise UserError(f"{name} holds graphs, which have no scaffolds: leave --split out")
+    path = name if is_named(name) else str(Path(name).absolute())
+    values = {"path": path, "level": level, "task": table["task"], "folds": table["folds"]}
+    return validate(GraphSource, values, name)
+
+
+def default_for(data: GraphData) -> str:
+    """The preset for one's own graphs if nobody names one."""
+    if data.level == "graph":
+        return DEFAULT_FOR_OWN_DATA
+    return DEFAULT_FOR_NODES if data.divided == "graphs" else DEFAULT_FOR_NODES_OF_ONE_GRAPH
+
+
 def is_experiment(name: str) -> bool:
-    """Whether a text names a preset, a YAML file or a run folder, and not a table; a misspelt preset, too."""
-    may_be_preset = name in list_presets() or not (os.path.exists(name) or Path(name).suffix)
-    return may_be_preset or name.endswith((".yaml", ".yml")) or os.path.isdir(name)
+    """Whether a text names a preset, a YAML file or a run folder, and not own data; a misspelt preset, too."""
+    may_be_preset = name in list_presets() or not (os.path.exists(name) or Path(name).suffix or is_named(name))
+    return may_be_preset or name.endswith((".yaml", ".yml")) or os.path.isfile(os.path.join(name, CONFIG))
 
 
 def adjusted(
@@ -198,7 +234,11 @@ def default_folder(experiment: Experiment, data: Source) -> Path:
     """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
     if isinstance(data, str | os.PathLike) and os.path.isfile(os.path.join(data, CONFIG)):
         return Path(data)
-    name = experiment.name if experiment.table is None else Path(experiment.table.path).name.split(".")[0]
+    name = experiment.name
+    if experiment.table is not None:
+        name = Path(experiment.table.path).name.split(".")[0]
+    elif experiment.graphs is not None:
+        name = experiment.graphs.name
     seeds = experiment.seeds or (experiment.seed,)
     return Path("runs") / f"{name.replace('/', '-')}-seed{'-'.join(map(str, seeds))}"
 
@@ -224,6 +264,8 @@ def carry_out(
     if graphs is not None:
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
+    if experiment.graphs is not None:
+        progress.note(in_a_sentence(data))
     network = None if start is None else Run.open(start).network()
     options |= {"device": device, "devices": devices, "progress": progress}
     run = train_all(experiment, data, folder, start=network, resume=resume, **options)
@@ -259,4 +301,4 @@ def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
-        progress.note(f"true and predicted values of the test molecules: {picture}, {tables}")
+        progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")

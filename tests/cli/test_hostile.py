@@ -244,7 +244,8 @@ def test_a_table_that_was_exchanged_is_noticed(here: Path, trained: Path, lspe: 
     code, error = lspe("evaluate", "run")
     assert code == 2
     assert (
-        "run was trained on a regression task with 1 outputs, but classes.csv is now a multiclass task with 3" in error
+        "run was trained on a regression task of graphs with 1 outputs, but classes.csv is now a multiclass task of "
+        "graphs with 3" in error
     )
 
 

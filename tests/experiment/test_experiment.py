@@ -198,7 +198,8 @@ def test_data_that_do_not_fit_are_explained(prepared: Callable[..., tuple[Experi
     with pytest.raises(ConfigError, match=r"takes features .* but the data zinc have .*'ogb'"):
         fit_to_data(read_experiment(ZINC), data)
     with pytest.raises(
-        ConfigError, match=r"binary task with 12 outputs, but multiclass\.csv is a multiclass task with 3"
+        ConfigError,
+        match=r"binary task of graphs with 12 outputs, but multiclass\.csv is a multiclass task of graphs with 3",
     ):
         fit_to_data(read_experiment("moltox21/gatedgcn"), data)
     with pytest.raises(ConfigError, match=r"--data table\.csv"):

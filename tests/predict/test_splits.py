@@ -67,14 +67,15 @@ def test_the_test_parts_of_all_folds_are_the_whole_table(tmp_path: Path) -> None
     data = data_of(chosen)
     run = train(chosen, data, tmp_path / "runs")
     everything = together([predict_split(one, data) for one in open_runs(run.path)])
-    assert sorted(everything.numbers.tolist()) == list(range(2, 42))
-    assert everything.y[np.argsort(everything.numbers), 0].tolist() == pd.read_csv(table)["y"].tolist()
+    rows = everything.names["row"]
+    assert sorted(rows.tolist()) == list(range(2, 42))
+    assert everything.y[np.argsort(rows), 0].tolist() == pd.read_csv(table)["y"].tolist()
 
 
 def predictions(task: str, y: np.ndarray, predicted: np.ndarray, names: tuple[str, ...]) -> SplitPredictions:
     is_multiclass = task == "multiclass"
     tasks, classes = (("y",), names) if is_multiclass else (names, ())
-    return SplitPredictions(task, tasks, classes, y, predicted, np.arange(len(y)))  # type: ignore[arg-type]
+    return SplitPredictions("graph", task, tasks, classes, y, predicted, {"row": np.arange(len(y))})  # type: ignore[arg-type]
 
 
 def test_a_parity_picture_shows_every_known_value() -> None:

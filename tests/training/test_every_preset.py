@@ -29,17 +29,19 @@ def made_up(experiment: Experiment) -> GraphData:
         graphs.append(Data(edge_index=edge_index, num_nodes=nodes, **_features(experiment, nodes, edge_index.size(1))))
     packed, features = pack(graphs)
     task = experiment.task
+    count = GRAPHS if task.level == "graph" else int(packed.num_nodes.sum())
     if task.kind == "multiclass":
-        y: Any = generator.integers(0, task.outputs, GRAPHS)
+        y: Any = generator.integers(0, task.outputs, count)
     else:
-        y = generator.normal(size=(GRAPHS, task.outputs)).astype(np.float32)
+        y = generator.normal(size=(count, task.outputs)).astype(np.float32)
         if task.kind == "binary":
             y = np.where(np.abs(y) < 0.2, np.nan, y > 0).astype(np.float32)
-    packed.graph["y"] = y
+    getattr(packed, task.level)["y"] = y
     everything = np.arange(GRAPHS)
     model = experiment.model
     return GraphData(
         name=experiment.dataset,
+        level=task.level,
         task=task.kind,
         num_outputs=task.outputs,
         task_names=tuple(f"y{number}" for number in range(task.outputs)),

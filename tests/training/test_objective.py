@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ogb.graphproppred import Evaluator
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score, recall_score, root_mean_squared_error
 from torch.nn import functional as F
 
 from lspe.experiment import Task
@@ -130,9 +130,44 @@ def test_weights_are_those_of_copies() -> None:
 def test_accuracy_is_in_percent_and_predictions_are_probabilities() -> None:
     output = torch.tensor([[2.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 9.0]])
     objective = Objective(CLASSES)
-    assert scores_of(objective, output, torch.tensor([0, 1, 2])) == {"accuracy": 100 * 2 / 3}
+    assert scores_of(objective, output, torch.tensor([0, 1, 2]))["accuracy"] == pytest.approx(100 * 2 / 3)
     assert objective.predict(output).sum(dim=-1).tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert Objective(BINARY).predict(torch.tensor([[0.0, 100.0, -100.0]])).tolist() == [[0.5, 1.0, pytest.approx(0)]]
+
+
+def test_scores_of_classes_are_those_of_scikit_learn_over_the_known_ones() -> None:
+    output, y = torch.randn(200, 4), torch.randint(0, 3, (200,))  # class 3 never occurs
+    y[::7] = -1
+    known = y >= 0
+    guess = output[known].argmax(dim=-1)
+    ours = scores_of(Objective(CLASSES), output, y, parts=3)
+    assert ours["accuracy"] == pytest.approx(100 * accuracy_score(y[known], guess))
+    balanced = recall_score(y[known], guess, labels=[0, 1, 2], average="macro")
+    assert ours["balanced_accuracy"] == pytest.approx(100 * balanced)
+    nothing = scores_of(Objective(CLASSES), output, torch.full_like(y, -1))
+    assert all(value != value for value in nothing.values())
+
+
+def test_an_unknown_class_has_no_part_in_the_loss() -> None:
+    output, y = torch.randn(6, 4, requires_grad=True), torch.tensor([0, -1, 2, 3, -1, 1])
+    loss, share = Objective(CLASSES).loss(output, y)
+    expected, count = Objective(CLASSES).loss(output[y >= 0], y[y >= 0])
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()))
+    assert float(share) == float(count) == 4
+    loss.backward()
+    assert (output.grad[y < 0] == 0).all()
+
+
+def test_where_the_balanced_accuracy_counts_all_classes_weigh_the_same() -> None:
+    y = torch.tensor([0] * 8 + [1] * 2 + [-1])
+    task = Task(kind="multiclass", outputs=3, metric="balanced_accuracy")
+    objective = Objective.of(task, y, standardize=True)
+    assert objective.class_weights == (0.625, 2.5, 0.0)
+    output = torch.randn(11, 3)
+    loss, share = objective.loss(output, y)
+    each = torch.nn.functional.cross_entropy(output[:10], y[:10], reduction="none")
+    assert float(loss / share) == pytest.approx(float((each[:8].mean() + each[8:].mean()) / 2), rel=1e-5)
+    assert Objective.of(CLASSES, y, standardize=True).class_weights is None
 
 
 def test_a_predictor_that_has_seen_no_graph_says_the_mean_or_the_frequency() -> None:

@@ -11,8 +11,8 @@ from lspe.data import GraphData
 from lspe.devices import has_float64
 from lspe.experiment import Experiment, build_network
 from lspe.experiment.data import fit_to_data
-from lspe.training import Objective, evaluate
-from lspe.training.fitting import scaling_for
+from lspe.training import evaluate
+from lspe.training.fitting import objective_for
 from lspe.training.module import EpochResult, TrainingModule
 from tests.apple import apple_device
 
@@ -36,7 +36,7 @@ def plain_operators() -> Any:
 
 def make_module(experiment: Experiment, data: GraphData) -> TrainingModule:
     experiment = fit_to_data(experiment, data)
-    objective = Objective(experiment.task, scaling_for(experiment, data))
+    objective = objective_for(experiment, data)
     torch.manual_seed(1)
     return TrainingModule(
         build_network(experiment), objective, experiment.training, data.split("train"), data.split("val"), seed=1

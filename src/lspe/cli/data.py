@@ -45,7 +45,12 @@ def list_(root: Root = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A benchmark's name, or a table (CSV, TSV, Parquet) of your own.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A benchmark's name, a table (CSV, TSV, Parquet) of your own, or own graphs (file, folder)."
+        ),
+    ],
     target: Annotated[
         list[str] | None, typer.Option("--target", help="Column to learn, of a table; may repeat.")
     ] = None,
@@ -58,13 +63,18 @@ def info(
     Example: lspe data info zinc --picture zinc.png
     """
     from lspe.data import load_benchmark, read_table
+    from lspe.data.graphs.named import is_named
+    from lspe.data.graphs.storage import is_stored_graphs
     from lspe.data.statistics import statistics
+    from lspe.experiment import GraphSource
     from lspe.files import check_picture
     from lspe.plots.samples import draw_samples
 
     if picture is not None:
         check_picture(picture, (".png", ".svg", ".pdf", ".jpg"))
-    if os.path.isfile(name):
+    if is_named(name) or is_stored_graphs(name):
+        data = GraphSource(path=name).load()
+    elif os.path.isfile(name):
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:
         data = load_benchmark(name, root)

@@ -16,7 +16,7 @@ def predict(
         typer.Argument(
             metavar="RUN... TABLE",
             help="Run folders (several are an ensemble), then a table with SMILES (CSV, TSV, Parquet, .smi; "
-            "- is the standard input) unless --smiles gives molecules.",
+            "- is the standard input) unless --smiles gives molecules, or graphs (.npz, .parquet, .json, a folder).",
         ),
     ],
     smiles: Annotated[list[str] | None, typer.Option(help="A molecule; repeat for several.")] = None,
@@ -33,16 +33,18 @@ def predict(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
 ) -> None:
-    """Predict molecules with a trained network, or with several: then mean and standard deviation.
+    """Predict molecules or graphs with a trained network, or with several: then mean and standard deviation.
 
     Every row and column is kept; a molecule that cannot be read gets no value but a reason.
 
     Examples: lspe predict runs/logS molecules.csv -o predicted.csv
               lspe predict runs/logS --smiles CCO --smiles c1ccccc1
+              lspe predict runs/mine graphs.npz -o predicted.csv
               cat molecules.smi | lspe predict runs/a runs/b -
     """
     from lspe.errors import UserError
     from lspe.predict import load
+    from lspe.predict.graph_files import are_graphs, predict_graph_files
     from lspe.predict.tables import predict_table
 
     runs, table = (names, smiles) if smiles else (names[:-1], names[-1])
@@ -53,9 +55,12 @@ def predict(
         )
     predictor = load(runs, which=weights, device=device)
     try:
-        summary = predict_table(
-            predictor, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=workers
-        )
+        if isinstance(table, str) and are_graphs(table):
+            summary: object = predict_graph_files(predictor, table, output, embeddings=embeddings)
+        else:
+            summary = predict_table(
+                predictor, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=workers
+            )
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None

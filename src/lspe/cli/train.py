@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.data.words import Fragments, Level, OnInvalid, SplitKind, TaskKind
 from lspe.errors import UserError
 from lspe.experiment.protocol import ProtocolKind
 from lspe.training.words import Device
@@ -38,7 +38,16 @@ def train(
     init_from: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from another run's weights.")] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
     data: Annotated[
-        Path | None, typer.Option(metavar="TABLE", help="CSV, TSV or Parquet with SMILES.", rich_help_panel=TABLE)
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table with SMILES; or graphs: file, folder, pyg:NAME.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(metavar="NAME", help="Targets of graphs: graph or node.", rich_help_panel=TABLE),
     ] = None,
     target: Annotated[
         list[str] | None,
@@ -96,6 +105,7 @@ def train(
 
     Examples: lspe train zinc/gatedgcn-lspe --protocol fast
               lspe train --data solubility.csv --target logS --out runs/logS
+              lspe train --data graphs.npz --out runs/mine
               lspe train runs/logS --resume
     """
     from lspe.experiment import CONFIG, read_experiment
@@ -104,8 +114,11 @@ def train(
     from lspe.workflow import DEFAULT
     from lspe.workflow import train as train_on
 
-    if data is None and (target or smiles_column or task or weight_column or split or split_column or folds):
-        raise UserError("--target, --smiles-column, --task, --weight-column, --split and --folds need --data TABLE")
+    of_own_data = (target, smiles_column, level, task, weight_column, split, split_column, folds)
+    if data is None and any(of_own_data):
+        raise UserError(
+            "--target, --smiles-column, --level, --task, --weight-column, --split and --folds need --data FILE"
+        )
     if out is None and source is not None and data is None and os.path.isfile(os.path.join(source, CONFIG)):
         out = Path(source)
     try:
@@ -115,6 +128,7 @@ def train(
             out=out,
             targets=target or None,
             smiles=smiles_column,
+            level=level,
             task=task,
             weight=weight_column,
             split=split,
@@ -161,6 +175,7 @@ def _show(run: "Run") -> None:
     out = console()
     out.print(table)
     out.print(f"run folder: {run.path}", highlight=False)
-    if run.config.table is not None:
+    if run.config.table is not None or run.config.graphs is not None:
+        others = "graphs.npz" if run.config.table is None else "molecules.csv"
         folder = shlex.quote(str(run.path))
-        typer.echo(f"predict others with:\n  lspe predict {folder} molecules.csv -o predicted.csv")
+        typer.echo(f"predict others with:\n  lspe predict {folder} {others} -o predicted.csv")

@@ -5,6 +5,8 @@ from .errors import CorruptFileError as CorruptFileError
 from .errors import DataError as DataError
 from .graphdata import GraphData as GraphData
 from .graphs.pyg import from_pyg as from_pyg
+from .graphs.storage import read_graphs as read_graphs
+from .graphs.storage import save_graphs as save_graphs
 from .loader import BatchLoader as BatchLoader
 from .molecules.conversion import smiles_to_data as smiles_to_data
 from .molecules.conversion import smiles_to_graphs as smiles_to_graphs

@@ -16,7 +16,7 @@ from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
 from lspe.data.splits import Splits
-from lspe.data.words import TaskKind
+from lspe.data.words import Divided, Level, TaskKind
 from lspe.features import Features, read_features
 
 
@@ -24,8 +24,11 @@ from lspe.features import Features, read_features
 class Description:
     """What a set is, apart from its graphs.
 
-    - `task` ``regression``: ``y`` [B, T] float; ``binary``: ``y`` [B, T] float 0 or 1, NaN where there is
-      no label; ``multiclass``: ``y`` [B] long below `num_outputs`.
+    - `level`: what a target belongs to: a row of ``y`` per ``graph`` or per ``node``.
+    - `task` ``regression``: ``y`` [R, T] float; ``binary``: ``y`` [R, T] float 0 or 1, NaN where there is
+      no label; ``multiclass``: ``y`` [R] long below `num_outputs`, -1 where there is no label.
+    - `divided`: what the splits number: ``graphs``, or ``targets``, rows of ``y``, where the graphs are seen as a
+      whole in every part (one graph, for instance, some of whose nodes teach and others test).
     - `task_names`: one per column of ``y``; `class_names`: one per class of a multi-class target.
     - `report`: what was found in the table the graphs come from, where they come from one.
     """
@@ -38,6 +41,8 @@ class Description:
     source: str
     class_names: tuple[str, ...] = ()
     report: Report | None = None
+    level: Level = "graph"
+    divided: Divided = "graphs"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -50,6 +55,8 @@ class Description:
             "source": self.source,
             "class_names": list(self.class_names),
             "report": self.report and self.report.to_dict(),
+            "level": self.level,
+            "divided": self.divided,
         }
 
     @staticmethod
@@ -79,13 +86,15 @@ class GraphData(Description):
     folds: list[Splits] = field(default_factory=list)
 
     def split(self, name: str) -> PackedGraphs:
-        """The graphs of one split."""
+        """The graphs of one split; where targets are divided, all graphs, with the targets of this split known."""
         if name not in self.splits:
             if self.folds:
                 raise DataError(
                     f"{self.name} has {len(self.folds)} folds; choose one first: data.fold(0).split({name!r})"
                 )
             raise DataError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits) or 'none'}")
+        if self.divided == "targets":
+            return self.graphs.with_known_targets(self.splits[name])
         return self.graphs.select(self.splits[name])
 
     def fold(self, number: int) -> GraphData:

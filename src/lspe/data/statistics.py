@@ -5,11 +5,30 @@ from typing import Any
 import numpy as np
 
 from lspe.data.graphdata import GraphData
+from lspe.data.packed.targets import is_known
+from lspe.features import describe
+
+
+def in_a_sentence(data: GraphData) -> str:
+    """What a set is, as it is shown before training."""
+    nodes, count = int(data.graphs.num_nodes.sum()), len(data.graphs)
+    what = {
+        "regression": f"{data.num_outputs} numbers to predict",
+        "binary": f"{data.num_outputs} yes/no labels to predict",
+        "multiclass": f"one of {data.num_outputs} classes to predict",
+    }[data.task]
+    sizes = ", ".join(f"{name} {len(part):,}" for name, part in data.splits.items()) or f"{len(data.folds)} folds"
+    parts = "graphs" if data.divided == "graphs" else f"labelled {data.level}s"
+    return (
+        f"{data.name}: {count:,} graphs with {nodes:,} nodes; {describe(data.features)}; {what} per {data.level}; "
+        f"{parts}: {sizes}"
+    )
 
 
 def statistics(data: GraphData) -> dict[str, Any]:
     """Graphs, nodes and edges a graph, what is to be learned, how the set is divided."""
     nodes, edges, y = data.graphs.num_nodes, data.graphs.num_edges, data.graphs.y
+    y = y[is_known(y)]
     figures: dict[str, Any] = {
         "name": data.name,
         "source": data.source,
@@ -20,9 +39,11 @@ def statistics(data: GraphData) -> dict[str, Any]:
         "max_nodes": int(nodes.max()),
         "mean_edges": float(edges.mean()),
         "graphs_without_edges": int((edges == 0).sum()),
+        "level": data.level,
         "task": data.task,
         "tasks": len(data.task_names),
         "features": data.features.kind,
+        "divided": data.divided,
         "splits": {name: len(part) for name, part in data.splits.items()},
         "folds": len(data.folds),
     }

@@ -6,10 +6,12 @@ import numpy as np
 
 from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
+from lspe.data.words import Level
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
 from lspe.locations import Root
+from lspe.nn.readout import Readout
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
@@ -33,11 +35,16 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     if experiment.dataset == OWN:
         scores = SCORES[data.task]
         metric = experiment.task.metric if experiment.task.metric in scores else scores[0]
-        experiment = _with(experiment, "task", Task(kind=data.task, outputs=data.num_outputs, metric=metric))
-    if data.task != experiment.task.kind or data.num_outputs != experiment.task.outputs:
+        task = Task(level=data.level, kind=data.task, outputs=data.num_outputs, metric=metric)
+        experiment = _with(experiment, "task", task)
+        readout = _readout(data.level, experiment.model.readout)
+        experiment = _with(experiment, "model", experiment.model.model_copy(update={"readout": readout}))
+    task = experiment.task
+    if (data.level, data.task, data.num_outputs) != (task.level, task.kind, task.outputs):
         raise ConfigError(
-            f"{experiment.name} is for a {experiment.task.kind} task with {experiment.task.outputs} outputs, but "
-            f"{data.name} is a {data.task} task with {data.num_outputs}: set task.kind and task.outputs to these"
+            f"{experiment.name} is for a {task.kind} task of {task.level}s with {task.outputs} outputs, but "
+            f"{data.name} is a {data.task} task of {data.level}s with {data.num_outputs}: set task.level, task.kind "
+            "and task.outputs to these"
         )
     if experiment.task.metric not in SCORES[data.task]:
         raise ConfigError(
@@ -49,6 +56,13 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
         delta = mean_log_degree(data.split("train"))
         experiment = _with(experiment, "model", model.model_copy(update={"delta": delta}))
     return experiment
+
+
+def _readout(level: Level, wanted: Readout) -> Readout:
+    """What gives an output for each target of a level."""
+    if level == "node":
+        return "none"
+    return "mean" if wanted == "none" else wanted
 
 
 def mean_log_degree(graphs: PackedGraphs) -> float:

@@ -8,8 +8,24 @@ from torch import nn
 
 from lspe.config import Strict, unknown_name
 from lspe.encodings.kinds import NONE, check_encoding
-from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
-from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
+from lspe.features import (
+    WIDEST,
+    CategoricalFeatures,
+    ContinuousFeatures,
+    Features,
+    MixedFeatures,
+    NoFeatures,
+    OGBFeatures,
+    Positive,
+)
+from lspe.nn.embed import (
+    CategoricalEmbedder,
+    ConstantEmbedder,
+    ContinuousEmbedder,
+    Embedder,
+    MixedEmbedder,
+    OGBEmbedder,
+)
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Final, Network, check_combination, check_signs
@@ -190,5 +206,12 @@ def _embedder(features: Features, dim: int, edge_dim: int) -> Embedder:
             return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
         case ContinuousFeatures():
             return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
+        case MixedFeatures():
+            return MixedEmbedder(
+                (features.node_types, features.node_features),
+                (features.edge_types, features.edge_features),
+                dim,
+                edge_dim,
+            )
         case NoFeatures():
             return ConstantEmbedder(dim, edge_dim)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from lspe.config import ConfigError, read_yaml_file, validate
 from lspe.experiment.catalogue import load_preset
-from lspe.experiment.graph_source import GraphSource
 from lspe.experiment.value import CONFIG, Experiment
 
 
@@ -21,5 +20,4 @@ def read_experiment(source: str) -> Experiment:
     experiment = validate(Experiment, {"name": path.stem, **read_yaml_file(path)}, str(path))
     if experiment.graphs is None:
         return experiment
-    beside = GraphSource(path=os.path.normpath(path.parent.absolute() / experiment.graphs.path))
-    return experiment.model_copy(update={"graphs": beside})
+    return experiment.model_copy(update={"graphs": experiment.graphs.found_from(path.parent)})

@@ -6,14 +6,19 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lspe.config import Strict
-from lspe.data.words import TaskKind
+from lspe.data.words import Level, TaskKind
 
-Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy"]
+Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy", "balanced_accuracy"]
 
 
 class Task(Strict):
-    """What is predicted: ``outputs`` numbers, independent yes/no labels, or one of as many classes."""
+    """What is predicted of each graph or node: ``outputs`` numbers, yes/no labels, or one of as many classes.
 
+    The metric also chooses the loss: squares where the mean absolute error does not count, classes that weigh the same
+    however frequent they are where the balanced accuracy does.
+    """
+
+    level: Level = "graph"
     kind: TaskKind
     outputs: Annotated[int, Field(ge=1)]
     metric: Metric
@@ -22,7 +27,7 @@ class Task(Strict):
 SCORES: dict[TaskKind, tuple[Metric, ...]] = {
     "regression": ("mae", "rmse", "r2"),
     "binary": ("roc_auc", "ap"),
-    "multiclass": ("accuracy",),
+    "multiclass": ("accuracy", "balanced_accuracy"),
 }
 """The scores of each kind of task; all are always computed, one of them counts."""
 
@@ -38,7 +43,7 @@ def format_score(metric: str, value: float | Mapping[str, float] | None) -> str:
     """A score, or mean ± standard deviation, with as many digits as make sense for it; – if it is not defined."""
     if value is None or value != value:
         return "–"
-    digits = 2 if metric == "accuracy" else 4
+    digits = 2 if metric in ("accuracy", "balanced_accuracy") else 4
     if isinstance(value, Mapping):
         return f"{value['mean']:.{digits}f} ± {value['sd']:.{digits}f}"
     return f"{value:.{digits}f}"

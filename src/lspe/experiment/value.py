@@ -1,6 +1,5 @@
 """An experiment: a preset together with all that one training adds to it, complete enough to be repeated."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -31,10 +30,15 @@ class Experiment(Preset):
     seeds: tuple[Seed, ...] = ()
 
     @model_validator(mode="after")
-    def _one_output_per_graph(self) -> Self:
-        if self.model.readout == "none":
+    def _outputs_are_those_of_the_level(self) -> Self:
+        readout, level = self.model.readout, self.task.level
+        if readout == "none" and level == "graph":
             raise ValueError(
                 "model.readout='none' gives an output per node, but targets are those of graphs: use 'mean'"
+            )
+        if readout != "none" and level == "node":
+            raise ValueError(
+                f"model.readout={readout!r} gives an output per graph, but targets are those of nodes: use 'none'"
             )
         return self
 
@@ -42,5 +46,5 @@ class Experiment(Preset):
         """The whole experiment, as it is written to a file in ``folder``; :func:`read_experiment` reads it."""
         values = self.model_dump(mode="json")
         if self.graphs is not None:
-            values["graphs"]["path"] = os.path.relpath(self.graphs.path, folder)
+            values["graphs"]["path"] = self.graphs.relative_to(folder)
         return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

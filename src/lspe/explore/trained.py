@@ -31,6 +31,7 @@ class Trained:
     def __init__(self, run: str | os.PathLike[str]) -> None:
         self.name = Path(run).name
         self.predictor = load(run, device="cpu")
+        self.predictor.check_level("graph", "the explorer shows")
         self.network = self.predictor.members[0].network
         self._one_at_a_time = Lock()  # whoever watches the layers must see only their own molecule
 

@@ -115,6 +115,57 @@ class ContinuousEmbedder(Embedder):
         return self.edge_map.bias
 
 
+class TypesAndNumbers(nn.Module):
+    """The sum of an embedding of each column of types ``[R, C]`` and a linear map of numbers ``[R, F]``, ``[R, d]``.
+
+    A learned vector takes the place of both where there is neither.
+    """
+
+    def __init__(self, types: Sequence[int], numbers: int, dim: int) -> None:
+        super().__init__()
+        self.table = SummedEmbedding(types, dim) if types else None
+        self.map = nn.Linear(numbers, dim) if numbers else None
+        self.alike = None if types or numbers else nn.Parameter(torch.randn(dim))
+
+    def forward(self, types: Tensor | None, numbers: Tensor | None, rows: int) -> Tensor:
+        parts = []
+        if self.table is not None and types is not None:
+            parts.append(self.table(types))
+        if self.map is not None and numbers is not None:
+            parts.append(self.map(numbers.to(self.map.weight.dtype)))
+        if self.alike is not None:
+            parts.append(self.alike.expand(rows, -1))
+        return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
+
+
+class MixedEmbedder(Embedder):
+    """Types and numbers side by side; ``nodes`` and ``edges`` are the sizes of the tables and how many numbers.
+
+    Edge type 0 is kept for pairs without an edge, which count as edges of value zero.
+    """
+
+    def __init__(
+        self, nodes: tuple[Sequence[int], int], edges: tuple[Sequence[int], int], dim: int, edge_dim: int
+    ) -> None:
+        super().__init__()
+        self.of_nodes = TypesAndNumbers(*nodes, dim)
+        self.of_edges = TypesAndNumbers(*edges, edge_dim)
+        self.edge_sizes = (len(edges[0]), edges[1])
+
+    def nodes(self, data: Data) -> Tensor:
+        return self.of_nodes(getattr(data, "node_type", None), getattr(data, "x", None), int(data.num_nodes))
+
+    def edges(self, data: Data) -> Tensor:
+        types, numbers = getattr(data, "edge_type", None), getattr(data, "edge_attr", None)
+        return self.of_edges(types, numbers, data.edge_index.size(1))
+
+    def added_pair(self) -> Tensor:
+        types, numbers = self.edge_sizes
+        parameter = next(self.of_edges.parameters())
+        zero_types = torch.zeros(1, types, dtype=torch.long, device=parameter.device)
+        return self.of_edges(zero_types, parameter.new_zeros(1, numbers), 1)[0]
+
+
 class ConstantEmbedder(Embedder):
     """For graphs without features: all nodes start from one learned vector, all edges from another."""
 

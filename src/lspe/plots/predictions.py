@@ -84,7 +84,7 @@ def roc(test: SplitPredictions) -> Any:
             area = auc(false_positives, true_positives)
             axes.plot(false_positives, true_positives, line, color=colour, label=f"{name}: {area:.3f}")
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate", ylabel="true positive rate")
-        axes.set_title(f"ROC of {len(test.y):,} test molecules")
+        axes.set_title(f"ROC of {len(test.y):,} test {test.level}s")
         axes.set_aspect("equal")
         axes.grid(color=FAINT)
         axes.legend(title="area under the curve", loc="lower right")

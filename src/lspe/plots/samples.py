@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data import GraphData
+from lspe.errors import UserError
 from lspe.files import make_folder
 
 _COLOURS = ("#56B4E9", "#D55E00", "#0072B2", "#009E73", "#F0E442", "#E69F00", "#CC79A7", "#000000")
 """Okabe's and Ito's colours; the most frequent type of node gets the first, which is a light one."""
+
+
+LARGEST = 1_000
+"""Nodes of a graph that is drawn; the places of more would take long to find and show nothing."""
 
 
 def draw_samples(data: GraphData, path: str | os.PathLike[str], *, count: int = 8, seed: int = 0) -> None:
@@ -25,7 +30,10 @@ def draw_samples(data: GraphData, path: str | os.PathLike[str], *, count: int = 
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(data.graphs))[:count]).tolist()
+    small = np.flatnonzero(data.graphs.num_nodes <= LARGEST)
+    if not len(small):
+        raise UserError(f"every graph of {data.name} has more than {LARGEST} nodes, too many to draw")
+    chosen = np.sort(small[np.random.default_rng(seed).permutation(len(small))[:count]]).tolist()
     columns = min(4, len(chosen))
     rows = -(-len(chosen) // columns)
     figure = Figure(figsize=(3 * columns, 3.2 * rows), layout="constrained")
@@ -110,6 +118,8 @@ def _colours(graph: Data, data: GraphData, colour: dict[str, str]) -> Any:
 
 
 def _target(data: GraphData, number: int) -> str:
+    if data.level != "graph":
+        return f"{int(data.graphs.num_nodes[number])} nodes"
     y = data.graphs.graph["y"][number]
     if data.task == "multiclass":
         return data.class_names[int(y)] if data.class_names else f"class {int(y)}"

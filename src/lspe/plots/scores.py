@@ -25,6 +25,7 @@ METRIC_NAMES = {
     "roc_auc": "ROC AUC",
     "ap": "average precision",
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
 }
 _SMALLER_IS_BETTER = {"mae", "rmse"}
 _ASIDE = 0.6  # the paper's score is drawn beside ours, not under it

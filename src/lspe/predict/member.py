@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
+from lspe.data.words import Level
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
@@ -54,9 +55,14 @@ class Member:
         return cls(str(run.path), run.config, run.interface, run.network(which))
 
     @property
+    def level(self) -> Level:
+        """What a prediction belongs to."""
+        return self.experiment.task.level
+
+    @property
     def objective(self) -> Objective:
         """The meaning of the network's output."""
-        return Objective(self.experiment.task, self.interface.scaling)
+        return self.interface.objective(self.experiment.task)
 
     def save(self, folder: Path) -> None:
         """Write what :meth:`of_run` reads: a run folder that predicts, without scores."""
@@ -68,7 +74,10 @@ class Member:
 
     @torch.inference_mode()
     def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
-        """Values in original units, or probabilities, [G, outputs], and the vectors they were made from."""
+        """Values in original units, or probabilities, and the vectors they were made from.
+
+        [G, outputs], or [N, outputs] where nodes are predicted.
+        """
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
         for batch in _batches(graphs.for_network(self)):
@@ -76,7 +85,8 @@ class Member:
             topology = Topology.of(batch)
             result = self.network.run(batch, topology)
             outputs.append(result.output)
-            graph.append(readout(result.h, topology, self.network.readout))
+            pooling = "mean" if self.network.readout == "none" else self.network.readout
+            graph.append(readout(result.h, topology, pooling))
             node.append(result.h)
             if result.p is not None:
                 position.append(result.p)

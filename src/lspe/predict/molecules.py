@@ -17,7 +17,7 @@ from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.conversion import MoleculeGraphs, map_in_processes, processes_for, to_packed
 from lspe.data.molecules.smiles import arrays_for, read_smiles
 from lspe.data.words import Fragments
-from lspe.features import CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, table_sizes
+from lspe.features import Features, describe, table_sizes
 
 AT_ONCE = 500
 """Molecules that go through the networks together."""
@@ -81,26 +81,25 @@ def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> Packed
     """PyG graphs in the form of the networks; refused where they carry other features than those trained on."""
     packed, given = pack(graphs)
     if not _fits(given, features):
-        raise DataError(f"{name} was trained on {_words(features)}, but the graphs have {_words(given)}")
+        raise DataError(f"{name} was trained on {describe(features)}, but the graphs have {describe(given)}")
     return packed
 
 
 def _fits(given: Features, wanted: Features) -> bool:
     if given.kind == wanted.kind == "categorical":
         return given.node_types <= wanted.node_types and given.edge_types <= wanted.edge_types
+    if given.kind == wanted.kind == "mixed":
+        return (
+            (given.node_features, given.edge_features) == (wanted.node_features, wanted.edge_features)
+            and _within(given.node_types, wanted.node_types)
+            and _within(given.edge_types, wanted.edge_types)
+        )
     return given.kind == wanted.kind and table_sizes(given) == table_sizes(wanted)
 
 
-def _words(features: Features) -> str:
-    match features:
-        case CategoricalFeatures():
-            return f"{features.node_types} node types and {features.edge_types} edge types"
-        case ContinuousFeatures():
-            return f"{features.node_features} numbers per node and {features.edge_features} per edge"
-        case OGBFeatures():
-            return "OGB's atom and bond features"
-        case NoFeatures():
-            return "no features"
+def _within(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether every column's types have an entry in its table."""
+    return len(given) == len(wanted) and all(one <= other for one, other in zip(given, wanted, strict=True))
 
 
 def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
-from lspe.data.words import Fragments
+from lspe.data.words import Fragments, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
@@ -33,9 +33,12 @@ Piece = TypeVar("Piece")
 class Predictions:
     """What the networks say of some molecules.
 
-    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason.
-    - `sd` [M, outputs]: the standard deviation over the networks (ddof 0); ``None`` of a single one.
+    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes are
+      predicted, [N, outputs], the nodes of the molecules that could be read.
+    - `sd`, of the same shape: the standard deviation over the networks (ddof 0); ``None`` of a single one.
     - `reasons`: why the molecule in this row has no value.
+    - `count`: M, of all molecules.
+    - `row_of` [R]: the molecule each row of `mean` belongs to.
     - `rows` [G], `num_nodes` [G], `vectors`: the molecules that could be read, their atoms, and what the first network
       makes of them.
     """
@@ -43,6 +46,8 @@ class Predictions:
     mean: Floats
     sd: Floats | None
     reasons: dict[int, str]
+    count: int
+    row_of: NDArray[np.int64]
     rows: NDArray[np.int64]
     num_nodes: NDArray[np.int64]
     vectors: Vectors
@@ -85,6 +90,7 @@ class Predictor:
     rounding of float32).
 
     Attributes:
+        level: what a prediction belongs to: ``graph`` or ``node``.
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
@@ -97,6 +103,7 @@ class Predictor:
             raise UserError("there is no run to predict with")
         self.members = list(members)
         first = self.members[0]
+        self.level = first.level
         self.task = first.experiment.task.kind
         self.task_names = first.interface.task_names
         self.class_names = first.interface.class_names
@@ -117,7 +124,8 @@ class Predictor:
     ) -> Any:
         """Values in original units, or probabilities: [M] of one output, else [M, outputs].
 
-        A molecule that cannot be read gets NaN; :attr:`reasons` says why.
+        Of a network that predicts nodes: a list of such arrays, one row per node; of a single molecule or graph only
+        its array. A molecule that cannot be read gets NaN; :attr:`reasons` says why.
 
         Args:
             molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
@@ -126,12 +134,28 @@ class Predictor:
 
         """
         parts = list(self._pieces(molecules, processes))
+        if self.level == "node":
+            return self._of_nodes(parts, single=isinstance(molecules, str | Data), return_std=return_std)
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
         if not return_std:
             return mean
+        self._check_several()
+        return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
+
+    def _of_nodes(self, parts: list[Predictions], *, single: bool, return_std: bool) -> Any:
+        """The predictions of nodes, divided among molecules."""
+        if return_std:
+            self._check_several()
+        both = []
+        for name in ("mean", "sd") if return_std else ("mean",):
+            rows = [_by_molecule(_without_single_axis(getattr(part, name)), part) for part in parts]
+            of_all = [one for piece in rows for one in piece]
+            both.append(of_all[0] if single else of_all)
+        return tuple(both) if return_std else both[0]
+
+    def _check_several(self) -> None:
         if len(self.members) == 1:
             raise UserError("the standard deviation is over the networks of an ensemble, and there is only one")
-        return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
 
     def embed(
         self, molecules: str | Data | Iterable[str] | Iterable[Data], *, processes: int | None = None
@@ -142,13 +166,13 @@ class Predictor:
         atoms: list[NDArray[np.float32]] = []
         positions: list[NDArray[np.float32]] = []
         for part in self._pieces(molecules, processes):
-            vectors, count = part.vectors, len(part.mean)
-            whole = np.full((count, vectors.graph.shape[1]), np.nan, dtype=np.float32)
+            vectors = part.vectors
+            whole = np.full((part.count, vectors.graph.shape[1]), np.nan, dtype=np.float32)
             whole[part.rows] = vectors.graph
             graph.append(whole)
-            atoms += _by_molecule(vectors.node, part, count)
+            atoms += _by_molecule(vectors.node, part)
             if vectors.position is not None:
-                positions += _by_molecule(vectors.position, part, count)
+                positions += _by_molecule(vectors.position, part)
         width = self.members[0].experiment.model.hidden_dim
         return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
 
@@ -172,6 +196,12 @@ class Predictor:
             self, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=processes
         )
 
+    def predict_graphs(self, graphs: Iterable[Data]) -> Iterator[tuple[list[Data], Predictions]]:
+        """PyG graphs, a piece at a time, with their predictions."""
+        for piece in pieces_of(graphs):
+            packed = pack_graphs(piece, self.features, self.members[0].name)
+            yield piece, self._predict(MoleculeGraphs(packed, np.arange(len(piece)), {}))
+
     def predict_pieces(
         self, pieces: Iterable[Piece], smiles_of: Callable[[Piece], Sequence[str]], processes: int | None = None
     ) -> Iterator[tuple[Piece, Predictions]]:
@@ -180,6 +210,14 @@ class Predictor:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(pieces, smiles_of, self.features, self.fragments, processes):
             yield piece, self._predict(molecules)
+
+    def check_level(self, level: Level, what: str) -> None:
+        """Refuse what only predictions of a level can give."""
+        if self.level != level:
+            raise UserError(
+                f"{what} a prediction per {level}, and {self.members[0].name} predicts {self.level}s: "
+                "lspe.load(run).predict gives an array for each graph"
+            )
 
     def check_single(self, what: str) -> None:
         """Refuse what an ensemble cannot give."""
@@ -195,19 +233,15 @@ class Predictor:
         if getattr(molecules, "ndim", 1) != 1:
             raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
         everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
-        pieces = pieces_of(everything)
         self.reasons = {}
         begin = 0
         are_graphs = bool(everything) and isinstance(everything[0], Data)
-        for piece, part in self._of_graphs(pieces) if are_graphs else self.predict_pieces(pieces, as_texts, processes):
+        of_texts = self.predict_pieces
+        pieces = self.predict_graphs(everything) if are_graphs else of_texts(pieces_of(everything), as_texts, processes)
+        for piece, part in pieces:
             self.reasons |= {begin + row: reason for row, reason in part.reasons.items()}
             begin += len(piece)
             yield part
-
-    def _of_graphs(self, pieces: Iterable[list[Data]]) -> Iterator[tuple[list[Data], Predictions]]:
-        for piece in pieces:
-            graphs = pack_graphs(piece, self.features, self.members[0].name)
-            yield piece, self._predict(MoleculeGraphs(graphs, np.arange(len(piece)), {}))
 
     def _predict(self, molecules: MoleculeGraphs) -> Predictions:
         encoded = GraphsWithEncodings(molecules.graphs)
@@ -221,16 +255,22 @@ class Predictor:
         values = np.stack(each)
         overflow = ~np.isfinite(values).all(axis=(0, 2))
         values[:, overflow] = np.nan
+        row_of = molecules.rows
+        if self.level == "node":
+            row_of = row_of.repeat(molecules.graphs.num_nodes)
         reasons = dict(molecules.reasons)
-        for row in molecules.rows[overflow].tolist():
+        for row in row_of[overflow].tolist():
             reasons[row] = "makes the network overflow: its output is not a number"
-        shape = (molecules.count, self._outputs)
-        mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
-        mean[molecules.rows], sd[molecules.rows] = values.mean(axis=0), values.std(axis=0)
+        mean, sd = values.mean(axis=0), values.std(axis=0)
+        if self.level == "graph":
+            mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
+            row_of = np.arange(molecules.count)
         return Predictions(
             mean,
             sd if len(self.members) > 1 else None,
             reasons,
+            molecules.count,
+            row_of,
             molecules.rows,
             molecules.graphs.num_nodes,
             vectors,
@@ -240,6 +280,7 @@ class Predictor:
     def _check_same(first: Member, other: Member) -> None:
         """The networks of an ensemble predict the same thing from the same features."""
         for what, one, another in (
+            ("the level", first.level, other.level),
             ("the task", first.experiment.task.kind, other.experiment.task.kind),
             ("the targets", first.interface.task_names, other.interface.task_names),
             ("the classes", first.interface.class_names, other.interface.class_names),
@@ -261,8 +302,15 @@ def _without_single_axis(values: Floats) -> Floats:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _by_molecule(rows: NDArray[np.float32], part: Predictions, count: int) -> list[NDArray[np.float32]]:
+def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
+    """``values`` in some of `count` rows, NaN in the others."""
+    everything = np.full((count, values.shape[1]), np.nan)
+    everything[rows] = values
+    return everything
+
+
+def _by_molecule(rows: NDArray[Any], part: Predictions) -> list[NDArray[Any]]:
     """The rows of all atoms, divided among molecules; none for one that could not be read."""
-    sizes = np.zeros(count, dtype=np.int64)
+    sizes = np.zeros(part.count, dtype=np.int64)
     sizes[part.rows] = part.num_nodes
     return np.split(rows, np.cumsum(sizes)[:-1])

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lspe.data import GraphData
-from lspe.data.words import TaskKind
+from lspe.data import GraphData, PackedGraphs
+from lspe.data.packed.targets import is_known
+from lspe.data.words import Level, TaskKind
 from lspe.files import write_table
 from lspe.files.tables import DIGITS
 from lspe.predict.member import GraphsWithEncodings, Member
@@ -20,31 +21,34 @@ from lspe.training.run import Run
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """True and predicted values of some graphs.
+    """True and predicted values of some graphs or nodes.
 
     - `y` [M, T] (NaN where a label is missing), or [M] class numbers;
     - `predicted` [M, outputs]: values in original units, or probabilities;
-    - `numbers` [M]: the graphs' rows in the table they come from, else their numbers in the data.
+    - `names`: columns [M] that say of what: ``row``, the graph's row in the table it comes from, else its number in
+      the data; of nodes ``graph`` and ``node``, its number within the graph.
     """
 
+    level: Level
     task: TaskKind
     task_names: tuple[str, ...]
     class_names: tuple[str, ...]
     y: NDArray[np.float64]
     predicted: NDArray[np.float64]
-    numbers: NDArray[np.int64]
+    names: dict[str, NDArray[np.int64]]
 
     def write(self, path: Path) -> None:
-        """As a table, a row per graph."""
-        names = output_names(self.task, self.task_names, self.class_names)
+        """As a table, a row per graph or node."""
+        outputs = output_names(self.task, self.task_names, self.class_names)
+        names = np.stack([*self.names.values()], axis=1).tolist()
         rows = []
-        for number, true, predicted in zip(self.numbers.tolist(), self.y.tolist(), self.predicted, strict=True):
+        for name, true, predicted in zip(names, self.y.tolist(), self.predicted, strict=True):
             labels = [self.class_names[int(true)]] if self.task == "multiclass" else [_rounded(one) for one in true]
             rows.append(
                 {
-                    "row": number,
+                    **dict(zip(self.names, name, strict=True)),
                     **dict(zip(self.task_names, labels, strict=True)),
-                    **dict(zip(names, map(_rounded, predicted.tolist()), strict=True)),
+                    **dict(zip(outputs, map(_rounded, predicted.tolist()), strict=True)),
                 }
             )
         write_table(path, rows)
@@ -61,20 +65,36 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
         data = data.fold(run.config.fold)
     graphs = data.split(split)
     predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
-    numbers = graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()
+    y = graphs.y
+    known = is_known(y)
     return SplitPredictions(
-        data.task, data.task_names, data.class_names, graphs.y.astype(np.float64), predicted, numbers.astype(np.int64)
+        data.level,
+        data.task,
+        data.task_names,
+        data.class_names,
+        y[known].astype(np.float64),
+        predicted[known],
+        {name: column[known].astype(np.int64) for name, column in _names(graphs, data.level).items()},
     )
+
+
+def _names(graphs: PackedGraphs, level: Level) -> dict[str, NDArray[np.integer]]:
+    """What says to which graph or node each target belongs."""
+    if level == "graph":
+        return {"row": graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()}
+    number = graphs.numbers().repeat(graphs.num_nodes)
+    return {"graph": number, "node": graphs.rows("node") - graphs.node_ptr[number]}
 
 
 def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
     """The predictions of several runs of one experiment one after the other: of its folds, or of its seeds."""
     first = parts[0]
     return SplitPredictions(
+        first.level,
         first.task,
         first.task_names,
         first.class_names,
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.predicted for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
+        {name: np.concatenate([part.names[name] for part in parts]) for name in first.names},
     )

@@ -57,6 +57,7 @@ def predict_table(
     processes: int | None = None,
 ) -> TableSummary:
     """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`."""
+    predictor.check_level("graph", "a table of molecules takes")
     check_output(output)
     if embeddings is not None and os.path.realpath(embeddings) == os.path.realpath(output):
         raise UserError(f"{output}: predictions and vectors cannot go to one file; name another one for the vectors")
@@ -65,7 +66,7 @@ def predict_table(
     first = next(chunks)
     trained_on = predictor.members[0].experiment.table
     column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
-    names = _new_names(predictor, first.columns)
+    names = new_names(predictor, first.columns)
     rows = without = 0
     with ExitStack() as stack:
         vectors = None
@@ -78,7 +79,7 @@ def predict_table(
         advance = stack.enter_context(progress_bar("predict", total))
         everything: Iterable[TableChunk] = chain([first], chunks)
         for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes):
-            writer.write([[*row, *cells] for row, cells in zip(chunk.rows, _cells(predictor, part), strict=True)])
+            writer.write([[*row, *cells] for row, cells in zip(chunk.rows, new_cells(predictor, part), strict=True)])
             if vectors is not None:
                 vectors.write(rows, chunk.column(column), part)
             rows += len(chunk)
@@ -95,7 +96,7 @@ def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[It
     return chunks_of(table), "the list of SMILES"
 
 
-def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
+def new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
     """The names of the columns that are added, and whether they hold numbers."""
     about = (predictor.task, predictor.task_names, predictor.class_names)
     names: dict[str, bool] = {}
@@ -118,17 +119,17 @@ def _not_taken(name: str, taken: Sequence[str]) -> str:
     return free
 
 
-def _cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
+def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     """What is added to each row."""
     numbers = part.mean if part.sd is None else np.stack([part.mean, part.sd], axis=2).reshape(len(part.mean), -1)
     best = part.mean.argmax(axis=1).tolist()
-    for row, values in enumerate(numbers.tolist()):
+    for molecule, values, likeliest in zip(part.row_of.tolist(), numbers.tolist(), best, strict=True):
         cells: list[Cell] = list(values)
-        if row in part.reasons:
+        if molecule in part.reasons:
             cells = [None] * len(values)
         if predictor.task == "multiclass":
-            cells.insert(0, None if row in part.reasons else predictor.class_names[best[row]])
-        yield [*cells, part.reasons.get(row, "")]
+            cells.insert(0, None if molecule in part.reasons else predictor.class_names[likeliest])
+        yield [*cells, part.reasons.get(molecule, "")]
 
 
 def _parquet_schema(table: Any) -> Any:

@@ -30,7 +30,7 @@ def loss_sums(result: Output, batch: Batch, objective: Objective, positional: Po
 
     Losses of the known targets; their weights; positional loss times graphs; graphs.
     """
-    task, share = objective.loss(result.output, batch.y, getattr(batch, "weight", None))
+    task, share = objective.loss(result.output, batch.y, _weights(batch))
     graphs = task.new_tensor(float(batch.num_graphs))
     if positional is None or result.p is None:
         return torch.stack([task, share, torch.zeros_like(task), graphs])
@@ -43,6 +43,14 @@ def loss_sums(result: Output, batch: Batch, objective: Objective, positional: Po
         scaling=positional.scaling,
     )
     return torch.stack([task, share, position * graphs, graphs])
+
+
+def _weights(batch: Batch) -> Tensor | None:
+    """How much each target counts; a weight of a graph is that of each of its nodes."""
+    weight = getattr(batch, "weight", None)
+    if weight is None or weight.numel() == len(batch.y):
+        return weight
+    return weight.view(-1)[batch.batch]
 
 
 def mean_loss(sums: Tensor, over: Tensor, positional: PositionalLoss | None) -> Tensor:

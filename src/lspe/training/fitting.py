@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lspe.data import GraphData
+from lspe.data.packed.targets import is_known
 from lspe.devices import check_device
 from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
@@ -23,7 +24,7 @@ from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.lock import hold
 from lspe.training.module import TrainingError, TrainingModule
-from lspe.training.objective import Objective, TargetScaling
+from lspe.training.objective import Objective
 from lspe.training.progress import Progress
 from lspe.training.run import INTERFACE, REPEATS, Interface, Run, RunError, check_free, go_on_with
 from lspe.training.stopping import reason_to_stop
@@ -88,7 +89,7 @@ def fit(
         if stopped and (folder / "summary.json").is_file():
             return Run.open(folder)
 
-        objective = Objective(experiment.task, scaling_for(experiment, data))
+        objective = objective_for(experiment, data)
         module = _module(experiment, data, objective)
         keeper = Bookkeeper(
             folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
@@ -104,7 +105,7 @@ def fit(
         if is_first():
             write_text(folder / CONFIG, f"{REPEATS} this run\n{experiment.to_yaml(folder)}", then=then)
             fragments = "keep" if experiment.table is None else experiment.table.fragments
-            write_json(folder / INTERFACE, Interface.of(data, objective.scaling, fragments).to_dict(), then=then)
+            write_json(folder / INTERFACE, Interface.of(data, objective, fragments).to_dict(), then=then)
         if not stopped:
             (folder / "summary.json").unlink(missing_ok=True)
             _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
@@ -157,18 +158,17 @@ def _flat(values: Any, place: str = "") -> dict[str, Any]:
     return flat
 
 
-def scaling_for(experiment: Experiment, data: GraphData) -> TargetScaling | None:
-    """Of the targets of the training split, where they are to be standardised."""
-    if experiment.task.kind != "regression" or not experiment.training.standardize:
-        return None
-    return TargetScaling.of(torch.from_numpy(data.split("train").y.copy()))
+def objective_for(experiment: Experiment, data: GraphData) -> Objective:
+    """What is to be learned, as the targets of the training split complete it."""
+    y = torch.from_numpy(data.split("train").y.copy())
+    return Objective.of(experiment.task, y, standardize=experiment.training.standardize)
 
 
 def _module(experiment: Experiment, data: GraphData, objective: Objective) -> TrainingModule:
     train, val = data.split("train"), data.split("val")
     for name, part in (("training", train), ("validation", val)):
-        if len(part) == 0:
-            raise TrainingError(f"{data.name} has no {name} graphs")
+        if not is_known(part.y).any():
+            raise TrainingError(f"{data.name} has no {name} {data.level}s")
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)

@@ -137,7 +137,7 @@ class TrainingModule(LightningModule):
         torch.manual_seed(int(state[0]))
         self.loader.set_epoch(self.epoch)
         self.network.train()
-        cheap = len(self.loader.graphs) * self.objective.task.outputs <= CHEAP_TO_SCORE
+        cheap = len(self.loader.graphs.y) * self.objective.task.outputs <= CHEAP_TO_SCORE
         self.so_far = _SoFar(
             torch.zeros(4, dtype=torch.float64, device=home_of_float64(self.device)),
             self.objective.scores().to(self.device) if cheap else None,
@@ -263,9 +263,11 @@ class TrainingModule(LightningModule):
         whole_batches.set_epoch(self.epoch)
         positions = list(whole_batches.indices())[index]
         with torch.no_grad():
-            output = self.network.eval().run(graphs.batch(positions).to(self.device)).output
+            batch = graphs.batch(positions).to(self.device)
+            finite = torch.isfinite(self.network.eval().run(batch).output).all(dim=-1)
         numbers = graphs.numbers(positions)
-        bad = numbers[~torch.isfinite(output).all(dim=-1).cpu().numpy()]
+        graph_of_output = torch.arange(len(numbers)) if self.objective.task.level == "graph" else batch.batch.cpu()
+        bad = numbers[graph_of_output[~finite.cpu()].unique().numpy()]
         which = f"graphs {_listed(numbers)} of the data"
         if 0 < len(bad) < len(numbers):
             which += f" (of these, the network's output is not finite for {_listed(bad)})"

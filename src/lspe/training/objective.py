@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lspe.data.packed.targets import UNKNOWN_CLASS
 from lspe.experiment.task import Task
 
 if TYPE_CHECKING:
@@ -58,14 +59,30 @@ class Objective:
     - ``regression``: :math:`|o - y|` where the mean absolute error counts, :math:`(o - y)^2` otherwise, of targets
       that may be standardised (:class:`TargetScaling`);
     - ``binary``: cross-entropy of each yes/no label with its logit;
-    - ``multiclass``: cross-entropy of the class.
+    - ``multiclass``: cross-entropy of the class; where the balanced accuracy counts, each class weighs as much as any
+      other over the training targets (``class_weights`` [C]).
 
-    Targets that are NaN are not known: they count neither in the loss nor in the scores.
+    Targets that are NaN, or class -1, are not known: they count neither in the loss nor in the scores.
     """
 
-    def __init__(self, task: Task, scaling: TargetScaling | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        scaling: TargetScaling | None = None,
+        class_weights: tuple[float, ...] | None = None,
+    ) -> None:
         self.task = task
         self.scaling = scaling
+        self.class_weights = class_weights
+
+    @classmethod
+    def of(cls, task: Task, y: Tensor, *, standardize: bool) -> Objective:
+        """The objective of training on targets ``y``."""
+        if task.kind == "regression" and standardize:
+            return cls(task, scaling=TargetScaling.of(y))
+        if task.metric == "balanced_accuracy":
+            return cls(task, class_weights=_balancing_weights(y, task.outputs))
+        return cls(task)
 
     def loss(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The sum of the losses of all known targets, and the sum of their weights: the loss is their ratio.
@@ -74,14 +91,16 @@ class Objective:
         divided.
 
         Args:
-            output: ``[B, outputs]``.
-            y: ``[B, T]``, or ``[B]`` classes.
-            weight: ``[B]``, how much each graph counts; 1 if not given.
+            output: ``[R, outputs]``, a row per graph or node.
+            y: ``[R, T]``, or ``[R]`` classes.
+            weight: ``[R]``, how much each of them counts; 1 if not given.
 
         """
         if self.task.kind == "multiclass":
-            each = F.cross_entropy(output, y.view(-1), reduction="none").unsqueeze(-1)
-            share = torch.ones_like(each)
+            y = y.view(-1)
+            each = F.cross_entropy(output, y, reduction="none", ignore_index=UNKNOWN_CLASS).unsqueeze(-1)
+            share = self._share_of_classes(y, output.dtype).unsqueeze(-1)
+            each = each * share
         else:
             known = ~y.isnan()
             share = known.to(output.dtype)
@@ -90,6 +109,20 @@ class Objective:
             each = each * weight.view(-1, 1)
             share = share * weight.view(-1, 1)
         return each.sum(), share.sum()
+
+    def _share_of_classes(self, y: Tensor, dtype: torch.dtype) -> Tensor:
+        """``[R]``: how much a target of each class counts."""
+        known = y != UNKNOWN_CLASS
+        if self.class_weights is None:
+            return known.to(dtype)
+        weights = torch.tensor(self.class_weights, dtype=dtype, device=y.device)
+        return torch.where(known, weights[y.clamp(min=0)], 0.0)
+
+    def known(self, y: Tensor) -> Tensor:
+        """``[R]``: which rows of targets have at least one that is known."""
+        if self.task.kind == "multiclass":
+            return y.view(-1) != UNKNOWN_CLASS
+        return ~y.isnan().all(dim=-1)
 
     def _each(self, output: Tensor, y: Tensor) -> Tensor:
         if self.task.kind == "binary":
@@ -113,7 +146,7 @@ class Objective:
         Their mean, or how frequent each label or class is.
         """
         if self.task.kind == "multiclass":
-            return torch.bincount(y.view(-1), minlength=self.task.outputs).double().log()
+            return torch.bincount(y[self.known(y)].view(-1), minlength=self.task.outputs).double().log()
         mean = y.double().nanmean(dim=0).nan_to_num()
         if self.task.kind == "binary":
             return mean.logit(eps=1e-6)
@@ -124,3 +157,10 @@ class Objective:
         from lspe.training.scores import Scores  # torchmetrics takes long to load, and predicting needs no scores
 
         return Scores(self)
+
+
+def _balancing_weights(y: Tensor, classes: int) -> tuple[float, ...]:
+    """Of each class, such that all classes that occur weigh the same and a target weighs 1 on average."""
+    counts = torch.bincount(y[y != UNKNOWN_CLASS], minlength=classes).double()
+    share = counts.sum() / (counts > 0).sum().clamp(min=1)
+    return tuple(torch.where(counts > 0, share / counts.clamp(min=1), 0.0).tolist())

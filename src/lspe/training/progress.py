@@ -64,6 +64,9 @@ class Lines(Progress):
 class Bar(Progress):
     """A live bar: epochs, steps of the epoch, loss, learning rate, validation score, graphs a second, time left."""
 
+    def __init__(self) -> None:
+        self._live: Any = None
+
     def begin(self, title: str, metric: str, epoch: int, epochs: int, steps: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Live
@@ -92,7 +95,10 @@ class Bar(Progress):
         self._live.reset(self._steps, total=self.steps)
 
     def note(self, text: str) -> None:
-        self._live.console.print(text, highlight=False)
+        if self._live is None:  # before training begins
+            print(text, flush=True)
+        else:
+            self._live.console.print(text, highlight=False)
 
     def end(self) -> None:
         self._live.stop()

@@ -65,16 +65,18 @@ class Interface:
     task_names: tuple[str, ...]
     class_names: tuple[str, ...]
     scaling: TargetScaling | None
+    class_weights: tuple[float, ...] | None = None
     fragments: str = "keep"
 
     @classmethod
-    def of(cls, data: GraphData, scaling: TargetScaling | None, fragments: str = "keep") -> Interface:
+    def of(cls, data: GraphData, objective: Objective, fragments: str = "keep") -> Interface:
         """Of a network trained on ``data``."""
         return cls(
             features=data.features,
             task_names=data.task_names,
             class_names=data.class_names,
-            scaling=scaling,
+            scaling=objective.scaling,
+            class_weights=objective.class_weights,
             fragments=fragments,
         )
 
@@ -86,9 +88,14 @@ class Interface:
             "task_names": list(self.task_names),
             "class_names": list(self.class_names),
             "scaling": None if self.scaling is None else self.scaling.to_dict(),
+            "class_weights": None if self.class_weights is None else list(self.class_weights),
             "fragments": self.fragments,
             "versions": versions(),
         }
+
+    def objective(self, task: Task) -> Objective:
+        """Loss, scores, and the meaning of the network's output."""
+        return Objective(task, self.scaling, self.class_weights)
 
     def fits(self, task: Task) -> bool:
         """Whether names and scaling are those of such a task."""
@@ -98,16 +105,19 @@ class Interface:
             len(names) == scaled == task.outputs
             and bool(self.class_names) == (task.kind == "multiclass")
             and (self.scaling is None or task.kind == "regression")
+            and (self.class_weights is None or len(self.class_weights) == task.outputs)
         )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Interface:
         """The inverse of :meth:`to_dict`; versions are for people to read."""
+        weights = values.get("class_weights")  # which version 0.1 did not have
         return cls(
             features=read_features(values["features"]),
             task_names=tuple(values["task_names"]),
             class_names=tuple(values["class_names"]),
             scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),
+            class_weights=None if weights is None else tuple(weights),
             fragments=values["fragments"],
         )
 
@@ -161,7 +171,7 @@ class Run:
     @property
     def objective(self) -> Objective:
         """Loss, scores, and the meaning of the network's output."""
-        return Objective(self.config.task, self.interface.scaling)
+        return self.interface.objective(self.config.task)
 
     @property
     def is_finished(self) -> bool:

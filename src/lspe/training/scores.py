@@ -36,8 +36,9 @@ class Scores(Metric):
         self.add_state("target", default=[], dist_reduce_fx="cat")
 
     def update(self, output: Tensor, y: Tensor) -> None:
-        self.output.append(output.detach())
-        self.target.append(y)
+        known = self.objective.known(y)
+        self.output.append(output.detach()[known])
+        self.target.append(y[known])
 
     def compute(self) -> dict[str, float]:
         output, target = dim_zero_cat(self.output), dim_zero_cat(self.target)
@@ -45,9 +46,7 @@ class Scores(Metric):
         output, target = output.to(home), target.to(home)
         task = self.objective.task
         if task.kind == "multiclass":
-            counts = multiclass_stat_scores(output, target.view(-1), task.outputs, average="micro", validate_args=False)
-            right, total = int(counts[0]), int(counts[-1])
-            return {"accuracy": 100 * right / total if total else float("nan")}
+            return _accuracies(output, target.view(-1), task.outputs)
         functions = _BINARY
         if task.kind == "regression":
             functions = _REGRESSION
@@ -57,6 +56,19 @@ class Scores(Metric):
             known = ~y.isnan()
             each.append({name: score(one[known].double(), y[known].double()) for name, score in functions.items()})
         return {name: _mean_of_defined([scores[name] for scores in each]) for name in functions}
+
+
+def _accuracies(output: Tensor, y: Tensor, classes: int) -> dict[str, float]:
+    """Percent of right answers: of all, and as the mean over the classes that occur of each one's own percentage."""
+    if not y.numel():
+        return {"accuracy": float("nan"), "balanced_accuracy": float("nan")}
+    counts = multiclass_stat_scores(output, y, classes, average=None, validate_args=False).double()
+    right, total = counts[:, 0], counts[:, -1]
+    occurs = total > 0
+    return {
+        "accuracy": 100 * float(right.sum() / total.sum()),
+        "balanced_accuracy": 100 * float((right[occurs] / total[occurs]).mean()),
+    }
 
 
 def _mean_of_defined(values: list[float]) -> float:

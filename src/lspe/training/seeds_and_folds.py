@@ -96,10 +96,11 @@ def _spread(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _check_same_task(run: Run, data: GraphData) -> None:
     """A table may have been changed since a run was trained on it."""
     task = run.config.task
-    if (data.task, data.num_outputs) != (task.kind, task.outputs):
+    if (data.level, data.task, data.num_outputs) != (task.level, task.kind, task.outputs):
         raise RunError(
-            f"{run.path} was trained on a {task.kind} task with {task.outputs} outputs, but {data.name} is now a "
-            f"{data.task} task with {data.num_outputs}: put back the data it was trained on"
+            f"{run.path} was trained on a {task.kind} task of {task.level}s with {task.outputs} outputs, but "
+            f"{data.name} is now a {data.task} task of {data.level}s with {data.num_outputs}: put back the data it was "
+            "trained on"
         )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lspe.data import GraphData, PackedGraphs
+from lspe.data.packed.targets import is_known
 from lspe.experiment.protocol import ReportedWeights
 from lspe.experiment.task import SCORES, format_score
 from lspe.training.callbacks import Bookkeeper
@@ -50,6 +51,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
     return {
         "preset": experiment.name,
         "dataset": experiment.dataset,
+        "level": experiment.task.level,
         "task": experiment.task.kind,
         "metric": experiment.task.metric,
         "protocol": experiment.training.protocol.kind,
@@ -63,6 +65,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "stopped": keeper.stopped,
         "parameters": sum(parameter.numel() for parameter in module.network.parameters()),
         "graphs": {name: len(graphs) for name, graphs in splits.items()},
+        "targets": {name: int(is_known(graphs.y).sum()) for name, graphs in splits.items()},
         "seconds_per_epoch": round(sum(seconds) / max(len(seconds), 1), 3),
         "total_seconds": round(sum(seconds), 1),
         "versions": versions(),
@@ -71,7 +74,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
 
 
 def _score_of_constant(objective: Objective, constant: Tensor, graphs: PackedGraphs) -> dict[str, float | None]:
-    """The scores of a predictor that says the same of every graph."""
+    """The scores of a predictor that always says the same."""
     y = torch.from_numpy(graphs.y.copy())
     scores = objective.scores()
     scores.sync_on_compute = False
@@ -86,7 +89,8 @@ def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
     """
     metric, report = summary["metric"], summary["report"]
     other = "best" if report == "last" else "last"
-    names = list(SCORES[summary["task"]])
+    known = next(iter(summary["constant"].values()))
+    names = [name for name in SCORES[summary["task"]] if name in known]  # version 0.1 had fewer
     names.sort(key=lambda name: name != metric)
     rows = [["split", *names, f"{metric} ({other} epoch)"]]
     for split in SPLITS:

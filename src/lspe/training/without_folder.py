@@ -13,9 +13,8 @@ from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import Experiment
 from lspe.nn import Network
-from lspe.training.fitting import run_epochs, scaling_for
+from lspe.training.fitting import objective_for, run_epochs
 from lspe.training.module import TrainingError, TrainingModule
-from lspe.training.objective import Objective
 from lspe.training.run import Interface
 
 
@@ -42,7 +41,7 @@ def fit_in_memory(
         )
     check_device(device)
     experiment = fit_to_data(experiment, data)
-    objective = Objective(experiment.task, scaling_for(experiment, data))
+    objective = objective_for(experiment, data)
     nothing = data.graphs.select([])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(experiment.seed)
@@ -55,4 +54,4 @@ def fit_in_memory(
             seed=experiment.seed,
         )
         run_epochs(module, _EpochCounter(), protocol.max_epochs, device=device)
-    return experiment, Interface.of(data, objective.scaling, fragments), module.reported_network.cpu().eval()
+    return experiment, Interface.of(data, objective, fragments), module.reported_network.cpu().eval()

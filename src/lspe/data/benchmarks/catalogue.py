@@ -71,6 +71,20 @@ _BENCHMARKS = (
         "cifar10:load",
         ("cifar10_superpixels.npz", "CIFAR10_v2.zip"),
     ),
+    Benchmark("cluster", "12,000 graphs of six communities, one of which each node belongs to", "sbm:load_cluster"),
+    Benchmark("pattern", "14,000 graphs of communities with a pattern among them to find", "sbm:load_pattern"),
+    Benchmark(
+        "pubmed",
+        "one graph of 19,717 papers that cite each other in 3 fields",
+        "planetoid:load_pubmed",
+        ("planetoid_pubmed.npz",),
+    ),
+    Benchmark(
+        "citeseer",
+        "one graph of 3,327 papers that cite each other in 6 fields",
+        "planetoid:load_citeseer",
+        ("planetoid_citeseer.npz",),
+    ),
 )
 
 

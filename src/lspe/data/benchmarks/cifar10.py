@@ -11,8 +11,6 @@ where :math:`\sigma_i` is the mean distance of node i to those 8.
 
 from __future__ import annotations
 
-import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from lspe.data.benchmarks.download import Source, find, obtain
+from lspe.data.benchmarks.pyg_archive import Sizes, read_archive
 from lspe.data.errors import DataError
 from lspe.data.graphdata import Description, GraphData
 from lspe.data.packed.cache import packed_path
@@ -28,7 +27,7 @@ from lspe.data.packed.pointers import pointers
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.splits import by_code, in_order
 from lspe.features import ContinuousFeatures
-from lspe.locations import Root, cache_root
+from lspe.locations import Root
 
 NEIGHBOURS = 8
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -119,24 +118,9 @@ def nearest_by_place(num_nodes: Array, place: Array) -> tuple[Array, Array]:
     return np.stack([source[real].reshape(-1), neighbour[real].reshape(-1)]), weight[real].reshape(-1)
 
 
-def from_archive(path: Path, archive: Path, expected: tuple[int, int, int] | None = None) -> None:
-    """Convert PyG's archive of the benchmark: three lists (training, validation, test) of dictionaries of
-    tensors.
-    """
-    import torch
-
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(archive) as files, tempfile.TemporaryDirectory(dir=cache_root()) as folder:
-        members = [name for name in files.namelist() if name.endswith(".pt")]
-        if len(members) != 1:
-            raise DataError(
-                f"{archive} should hold one .pt file, not {len(members)}; it is not PyG's archive of CIFAR10"
-            )
-        parts = torch.load(files.extract(members[0], folder), weights_only=True)
-    sizes = tuple(len(part) for part in parts)
-    if len(sizes) != 3 or (expected is not None and sizes != expected):
-        raise DataError(f"{archive} holds parts of {sizes} graphs; CIFAR10 has {expected or 'three parts'}")
-    everything = [graph for part in parts for graph in part]
+def from_archive(path: Path, archive: Path, expected: Sizes | None = None) -> None:
+    """Convert PyG's archive of the benchmark."""
+    everything, sizes = read_archive(archive, "CIFAR10", expected)
     blocks = (_packed(everything[begin : begin + _BLOCK]) for begin in range(0, len(everything), _BLOCK))
     GraphData.write(path, _about(archive), blocks, splits=in_order(sizes), index_dtype=np.uint8)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,48 +16,76 @@ from torch_geometric.data.storage import GlobalStorage
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
+from lspe.data.graphs.features import find_features
+from lspe.data.graphs.targets import MASKS, find_level, read_targets, splits_of_masks
 from lspe.data.packed.container import Array
-from lspe.data.packed.sets import PackedGraphs
-from lspe.data.splits import Fractions, Splits, random_split
-from lspe.data.words import TaskKind
-from lspe.features import (
-    OGB_ATOM_TABLE,
-    OGB_BOND_TABLE,
-    CategoricalFeatures,
-    ContinuousFeatures,
-    Features,
-    NoFeatures,
-    OGBFeatures,
-)
+from lspe.data.packed.sets import ColumnLevel, PackedGraphs
+from lspe.data.packed.targets import is_known
+from lspe.data.splits import Fractions, Splits, k_folds, random_split
+from lspe.data.words import Divided, Level, TaskKind
+from lspe.features import Features
+
+CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+"""What files of PyG's graphs are made of."""
+_NEEDED = ("x", "edge_attr", "y")
 
 
 def from_pyg(
-    graphs: Sequence[Data] | str | os.PathLike[str],
+    graphs: Data | Sequence[Data] | str | os.PathLike[str],
     *,
+    level: Level | None = None,
     task: TaskKind | None = None,
     splits: Splits | None = None,
     fractions: Fractions = (0.8, 0.1, 0.1),
+    folds: int | None = None,
     seed: int = 0,
     name: str = "graphs",
 ) -> GraphData:
-    """Graphs with ``y``, as a list of ``Data`` or a folder of ``.pt`` files, ready to learn from.
+    """Graphs with ``y``, as ``Data``, a list of them or a folder of ``.pt`` files, ready to learn from.
 
     Node and edge features say themselves what they are: floating point numbers are ``continuous``; whole
     numbers [N] and [E] are types (``categorical``; edge types begin at 1, 0 is kept for edges a network
-    adds); [N, 9] and [E, 3] whole numbers are OGB's. Floating point ``y`` is regression (binary where it is
-    0, 1 or NaN only), a whole number is a class. The ``y`` of a graph is a number or has shape [1, T], or [T]
-    where that cannot be mistaken for labels of its nodes or edges.
+    adds); [N, 9] and [E, 3] whole numbers are OGB's. Types of nodes with numbers of edges or the other way round,
+    several columns of types, and types beside numbers (``node_type`` beside ``x``, ``edge_type`` beside ``edge_attr``)
+    are ``mixed``. Floating point ``y`` is regression (binary where it is 0, 1 or NaN only), a whole number is a class.
+
+    The ``y`` of a graph is a number or has shape [1, T], or [T] where that cannot be mistaken for labels of its nodes
+    or edges. The ``y`` of nodes has shape [N] or [N, T]; nodes without a label have NaN, or class -1. Where the shapes
+    fit both, `level` says which it is.
+
+    Several graphs are divided at random into training, validation and test graphs. Of a single one, the labelled nodes
+    are; where nodes have ``train_mask``, ``val_mask`` and ``test_mask`` ([N], or [N, F] for F folds), as these say.
+    Every part then sees the whole graph, and only its own labels. `splits` numbers the graphs of each part itself, or
+    the nodes of a single graph; `folds` is the number of folds for cross-validation.
     """
     if isinstance(graphs, (str, os.PathLike)):
         graphs = read_folder(graphs)
-    if "y" not in _attributes_of(graphs):
+    graphs = [graphs] if isinstance(graphs, Data) else graphs
+    if "y" not in attributes_of(graphs):
         raise DataError("the graphs have no y, so there is nothing to learn; give each Data a y")
-    _check_targets_are_of_graphs(graphs)
-    packed, features = pack(graphs)
-    packed, task, outputs = _with_targets(packed, task)
-    labels = packed.y if task == "multiclass" and np.bincount(packed.y).min() > 1 else None
+    level = find_level(graphs, level)
+    packed, features = pack(graphs, level)
+    y, task, outputs = read_targets(getattr(packed, level)["y"], level, task)
+    masks = {key: packed.node[key] for key in MASKS if key in packed.node}
+    packed = _with_columns(packed, level, y, without=masks)
+    divided: Divided = "targets" if level == "node" and (masks or len(packed) == 1) else "graphs"
+    divisions = [splits] if splits is not None else []
+    if not divisions and masks and folds is None:
+        divisions = splits_of_masks(masks, y)
+    if not divisions:
+        rows = np.flatnonzero(is_known(y)) if divided == "targets" else np.arange(len(packed))
+        classes = y[rows] if task == "multiclass" and (divided == "targets" or level == "graph") else None
+        labels = _frequent_enough(classes)
+        drawn = (
+            [random_split(len(rows), fractions, seed=seed, labels=labels)]
+            if folds is None
+            else k_folds(len(rows), folds, seed=seed, labels=labels)
+        )
+        divisions = [{part: rows[chosen] for part, chosen in one.items()} for one in drawn]
     return GraphData(
         name=name,
+        level=level,
+        divided=divided,
         task=task,
         num_outputs=outputs,
         task_names=("y",) if task == "multiclass" else tuple(f"y{number}" for number in range(outputs)),
@@ -65,29 +93,42 @@ def from_pyg(
         source="PyG Data",
         class_names=tuple(str(number) for number in range(outputs)) if task == "multiclass" else (),
         graphs=packed,
-        splits=splits if splits is not None else random_split(len(packed), fractions, seed=seed, labels=labels),
+        splits=divisions[0] if len(divisions) == 1 else {},
+        folds=divisions if len(divisions) > 1 else [],
     )
 
 
-def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
-    """The graphs as a packed set in memory, in the form networks expect, and what their features are."""
-    attributes = _attributes_of(graphs)
-    level = {
-        key: "node" if graphs[0].is_node_attr(key) else "edge" if graphs[0].is_edge_attr(key) else "graph"
-        for key in attributes
-    }
-    level |= {key: known for key, known in (("x", "node"), ("edge_attr", "edge"), ("y", "graph")) if key in level}
+def _frequent_enough(classes: Array | None) -> Array | None:
+    """Classes by which a set can be divided evenly: none of them occurs only once."""
+    return classes if classes is not None and np.unique(classes, return_counts=True)[1].min() > 1 else None
+
+
+def _with_columns(packed: PackedGraphs, level: Level, y: Array, without: Mapping[str, Array]) -> PackedGraphs:
+    """The set with targets in the form of their task, and without the masks, which splits say now."""
+    node = {name: column for name, column in packed.node.items() if name not in without}
+    if level == "node":
+        return replace(packed, node={**node, "y": y})
+    return replace(packed, node=node, graph={**packed.graph, "y": y})
+
+
+def pack(graphs: Sequence[Data], level: Level | None = None) -> tuple[PackedGraphs, Features]:
+    """The graphs as a packed set in memory, in the form networks expect, and what their features are.
+
+    `level` says what ``y`` belongs to; without it ``y`` and the masks of parts are left out.
+    """
+    attributes = [key for key in attributes_of(graphs) if level is not None or key not in ("y", *MASKS)]
+    levels = levels_of(graphs, attributes, level)
     columns: dict[str, dict[str, Array]] = {"node": {}, "edge": {}, "graph": {}}
     for key in attributes:
         parts = [graph[key] for graph in graphs]
-        if level[key] == "graph":
+        if levels[key] == "graph":
             parts = [part.reshape(1, -1) for part in parts]
         if len({part.shape[1:] for part in parts}) > 1 or len({part.dtype for part in parts}) > 1:
             raise DataError(f"attribute {key!r} has different shapes or types in different graphs")
         values = torch.cat(parts)
-        columns[level[key]][key] = (values.float() if values.is_floating_point() else values).numpy()
+        columns[levels[key]][key] = (values.float() if values.is_floating_point() else values).numpy()
     num_edges = [graph.num_edges for graph in graphs]
-    features = _features(columns["node"], columns["edge"], sum(num_edges))
+    features = find_features(columns["node"], columns["edge"], sum(num_edges))
     packed = PackedGraphs.from_arrays(
         [graph.num_nodes for graph in graphs],
         num_edges,
@@ -99,14 +140,35 @@ def pack(graphs: Sequence[Data]) -> tuple[PackedGraphs, Features]:
     return packed, features
 
 
-def _attributes_of(graphs: Sequence[Data]) -> list[str]:
-    """The names of what stands on nodes, edges and graphs; graphs that lack some of it are refused."""
+def levels_of(graphs: Sequence[Data], attributes: Sequence[str], level: Level | None) -> dict[str, ColumnLevel]:
+    """What each attribute belongs to; `level` is that of ``y``, and of nodes are the masks that divide them."""
+    known: dict[str, ColumnLevel] = {"x": "node", "node_type": "node", "edge_attr": "edge", "edge_type": "edge"}
+    if level is not None:
+        known["y"] = level
+    if level == "node":
+        known |= dict.fromkeys(MASKS, level)
+    first = graphs[0]
+    return {
+        key: known.get(key) or ("node" if first.is_node_attr(key) else "edge" if first.is_edge_attr(key) else "graph")
+        for key in attributes
+    }
+
+
+def attributes_of(graphs: Sequence[Data]) -> list[str]:
+    """The names of what stands on nodes, edges and graphs; graphs that lack some of it are refused.
+
+    What is no tensor, such as a name, is left out.
+    """
     if not len(graphs):
         raise DataError("there are no graphs")
     for number, graph in enumerate(graphs):
         if not isinstance(graph, Data):
             raise DataError(f"graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data")
-    attributes = [key for key in graphs[0].to_dict() if key not in ("edge_index", "num_nodes")]
+    attributes = [
+        key
+        for key, value in graphs[0].to_dict().items()
+        if key not in ("edge_index", "num_nodes") and (key in _NEEDED or isinstance(value, torch.Tensor))
+    ]
     for number, graph in enumerate(graphs):
         _check(graph, number, attributes)
     return attributes
@@ -115,100 +177,11 @@ def _attributes_of(graphs: Sequence[Data]) -> list[str]:
 def _check(graph: Data, number: int, attributes: Sequence[str]) -> None:
     if graph.edge_index is None:
         raise DataError(f"graph {number} has no edge_index; a graph without edges has an empty one, [2, 0]")
-    if "x" not in graph and "num_nodes" not in graph:
+    if not any(name in graph for name in ("x", "node_type", "num_nodes")):
         raise DataError(f"graph {number} says nowhere how many nodes it has; give it x or num_nodes")
     missing = [key for key in attributes if key not in graph or not isinstance(graph[key], torch.Tensor)]
     if missing:
         raise DataError(f"graph {number} has no tensor {missing[0]!r}, which graph 0 has")
-
-
-def _check_targets_are_of_graphs(graphs: Sequence[Data]) -> None:
-    """Refuse a ``y`` that belongs to nodes or edges, or may do so, by its shapes over all graphs.
-
-    One row per node (or per edge) in every graph tells labels of nodes (edges); in graphs of one node there is no
-    difference.
-    """
-    shapes = [list(graph.y.shape) for graph in graphs]
-    may_be_graph = [len(shape) < 2 or (len(shape) == 2 and shape[0] == 1) for shape in shapes]
-    targets = [graph.y.numel() for graph in graphs]
-    is_graph = all(may_be_graph) and len(set(targets)) == 1
-    for what, counts in (
-        ("node", [int(graph.num_nodes) for graph in graphs]),
-        ("edge", [int(graph.num_edges) for graph in graphs]),
-    ):
-        fits = all(shape and shape[0] == count for shape, count in zip(shapes, counts, strict=True))
-        if not fits or max(counts) < 2:
-            continue
-        number = int(np.argmax(counts))
-        place = f"the y of graph {number} has shape {shapes[number]}"
-        if is_graph:
-            raise DataError(
-                f"{place}, and all graphs have {counts[number]} {what}s: these may be {targets[number]} targets of the "
-                f"graph or a label per {what}. Write targets of a graph as [1, T]: graph.y = graph.y.reshape(1, -1). "
-                f"Labels of {what}s cannot be learned."
-            )
-        raise DataError(
-            f"{place} and the graph has {counts[number]} {what}s: it is a label per {what}, and only targets of whole "
-            "graphs can be learned. Give each graph a y of shape [1, T]."
-        )
-    if not is_graph:
-        odd = next(i for i, fits in enumerate(may_be_graph) if not fits or targets[i] != targets[0])
-        raise DataError(
-            f"the y of graph {odd} has shape {shapes[odd]}{f', that of graph 0 {shapes[0]}' if odd else ''}: the "
-            "targets of a graph have shape [1, T], with the same T in all graphs"
-        )
-
-
-def _features(node: dict[str, Array], edge: dict[str, Array], edges: int) -> Features:
-    """What ``x`` and ``edge_attr`` are; puts both into the form networks expect."""
-    x, edge_attr = node.get("x"), edge.get("edge_attr")
-    if x is None:
-        if edge_attr is not None:
-            raise DataError("the edges have edge_attr but the nodes no x; give each node one, for instance 1.0")
-        return NoFeatures()
-    if x.dtype.kind == "f":
-        edge_attr = np.ones((edges, 1), dtype=np.float32) if edge_attr is None else edge_attr.astype(np.float32)
-        node["x"], edge["edge_attr"] = x.reshape(len(x), -1), edge_attr.reshape(len(edge_attr), -1)
-        return ContinuousFeatures(node_features=node["x"].shape[1], edge_features=edge["edge_attr"].shape[1])
-    if edge_attr is None:
-        edge_attr = np.ones(edges, dtype=np.int64)
-    if edge_attr.dtype.kind not in "iu":
-        raise DataError("x holds whole numbers and edge_attr does not; make both types (integers) or both numbers")
-    if x.shape[1:] == (9,) and edge_attr.shape[1:] == (3,):
-        if (x < 0).any() or (x >= OGB_ATOM_TABLE).any() or (edge_attr >= OGB_BOND_TABLE).any():
-            raise DataError("x is [N, 9] and edge_attr [E, 3], but they are not OGB's atom and bond features")
-        return OGBFeatures()
-    if x.size != len(x) or edge_attr.size != len(edge_attr):
-        raise DataError(f"x has {x.shape[1]} whole numbers a node; give one type per node, or floating point features")
-    node["x"], edge["edge_attr"] = x.reshape(-1), edge_attr.reshape(-1)
-    if x.min(initial=0) < 0 or edge_attr.min(initial=1) < 1:
-        raise DataError("node types begin at 0 and edge types at 1 (0 is kept for edges a network adds)")
-    return CategoricalFeatures(node_types=int(x.max()) + 1, edge_types=int(edge_attr.max(initial=1)) + 1)
-
-
-def _with_targets(packed: PackedGraphs, task: TaskKind | None) -> tuple[PackedGraphs, TaskKind, int]:
-    """The set with ``y`` in the form of its task, the task, and the number of outputs."""
-    y = packed.graph["y"]
-    values = y[~np.isnan(y)] if y.dtype.kind == "f" else y
-    if not len(values) or np.isinf(values).any():
-        raise DataError("y has no values, or infinite ones")
-    if task is None:
-        if y.dtype.kind in "iu" and y.shape[1] == 1 and values.max() > 1:
-            task = "multiclass"
-        else:
-            task = "binary" if np.isin(values, (0, 1)).all() else "regression"
-    if task == "multiclass":
-        if y.shape[1] != 1 or y.dtype.kind not in "iu" or y.min() < 0:
-            raise DataError("a multi-class y is one whole number a graph, from 0 on")
-        y = y[:, 0].astype(np.int64)
-        outputs = int(y.max()) + 1
-    else:
-        if task == "binary" and not np.isin(values, (0, 1)).all():
-            raise DataError("a binary y is 0, 1 or NaN")
-        if task == "regression" and np.isnan(y.astype(np.float32)).all(axis=1).any():
-            raise DataError("a graph has no target at all: its y is NaN; leave such graphs out")
-        y, outputs = y.astype(np.float32), y.shape[1]
-    return replace(packed, graph={**packed.graph, "y": y}), task, outputs
 
 
 def read_folder(folder: str | os.PathLike[str]) -> list[Data]:
@@ -221,7 +194,7 @@ def read_folder(folder: str | os.PathLike[str]) -> list[Data]:
         raise DataError(f"{folder} holds no .pt files; save graphs there with torch.save(data, 'name.pt')")
     graphs: list[Data] = []
     for file in files:
-        with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        with torch.serialization.safe_globals(CLASSES):
             try:
                 content = torch.load(file, weights_only=True)
             except (pickle.UnpicklingError, RuntimeError, EOFError) as error:

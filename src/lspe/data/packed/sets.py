@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -25,6 +25,7 @@ from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, pointers, rows_of
+from lspe.data.packed.targets import without_unknown
 from lspe.encodings.kinds import NONE
 
 ColumnLevel = Literal["node", "edge", "graph"]
@@ -49,6 +50,10 @@ class PackedGraphs:
     - **source**, **target**: :math:`[E]`, node numbers within their graph
     - **node**, **edge**, **graph**: columns by name, :math:`[N, *]`, :math:`[E, *]`, :math:`[G, *]`
     - **index**: which of the :math:`G` graphs this view shows, in which order; ``None`` for all
+    - **known**: :math:`[N]` or :math:`[G]`, which targets ``y`` this view knows; the others come out as unknown, NaN
+      or class -1; ``None`` for all
+
+    ``y`` is a column of graphs or of nodes, the level of the targets.
 
     A set with a file is pickled as the file's name, so that other processes map it too.
     """
@@ -61,6 +66,7 @@ class PackedGraphs:
     edge: Mapping[str, Array] = field(default_factory=dict)
     graph: Mapping[str, Array] = field(default_factory=dict)
     index: Index | None = None
+    known: NDArray[np.bool_] | None = None
     path: Path | None = None
     structure_digest: str | None = None
     encodings: tuple[tuple[str, int], ...] = ()
@@ -162,7 +168,7 @@ class PackedGraphs:
             if name == "edge_index":
                 data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
             else:
-                data[name] = _tensor(column[rows[level]].copy())
+                data[name] = self._values(name, column[rows[level]].copy(), rows[level])
         if "x" not in self.node:
             data.num_nodes = rows["node"].stop - rows["node"].start
         return data
@@ -185,7 +191,7 @@ class PackedGraphs:
                 np.add(self.target.take(edges), offset, out=edge_index[1])
                 attributes[name] = torch.from_numpy(edge_index)
             else:
-                attributes[name] = _tensor(column.take(rows[level], axis=0))
+                attributes[name] = self._values(name, column.take(rows[level], axis=0), rows[level])
 
         counting = np.arange(len(number) + 1)
         slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, (*begin, counting), strict=True)}
@@ -211,6 +217,12 @@ class PackedGraphs:
     def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
         return replace(self, index=self.numbers(indices).copy())
+
+    def with_known_targets(self, rows: ArrayLike) -> PackedGraphs:
+        """A view of the same graphs in which only the targets in these rows of the whole set's ``y`` are known."""
+        known = np.zeros(len(self._targets), dtype=np.bool_)
+        known[np.asarray(rows, dtype=np.int64)] = True
+        return replace(self, known=known)
 
     def with_encoding(self, kind: str, k: int) -> PackedGraphs:
         """The same graphs with an encoding of `k` columns: ``random_walk_pe`` on the nodes for ``rwpe``,
@@ -265,8 +277,10 @@ class PackedGraphs:
 
     @property
     def y(self) -> Array:
-        """The targets of this view, one row per graph."""
-        return self.column("y")
+        """The targets of this view, one row per graph or per node; unknown ones are NaN or class -1."""
+        rows = self.rows("node") if "y" in self.node else self.numbers()
+        y = self._targets[rows]
+        return y if self.known is None else without_unknown(y, self.known[rows])
 
     def column(self, name: str) -> Array:
         """A graph column of this view, one row per graph."""
@@ -274,10 +288,32 @@ class PackedGraphs:
             raise DataError(f"these graphs have no column {name!r}; they have {', '.join(self.graph) or 'none'}")
         return self.graph[name][self.numbers()]
 
+    def rows(self, level: ColumnLevel) -> Index:
+        """Where the nodes, edges or graphs of this view stand in the columns of the whole set."""
+        number = self.numbers()
+        if level == "graph":
+            return number
+        (nodes, edges), _, _ = rows_of(self._pointers, number)
+        return nodes if level == "node" else edges
+
+    @property
+    def _targets(self) -> Array:
+        """The targets of the whole set."""
+        for columns in (self.graph, self.node):
+            if "y" in columns:
+                return columns["y"]
+        raise DataError("these graphs have no targets y")
+
+    def _values(self, name: str, values: Array, rows: Index | slice) -> Tensor:
+        """A column of some rows as a tensor."""
+        if name == "y" and self.known is not None:
+            values = without_unknown(values, self.known[rows])
+        return _tensor(values)
+
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
-        return _reopen, (self.path, self.encodings, self.index)
+        return _reopen, (self.path, self.encodings, self.index, self.known)
 
     @cached_property
     def _pointers(self) -> Index:
@@ -294,8 +330,10 @@ class PackedGraphs:
         return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
 
 
-def _reopen(path: Path, encodings: tuple[tuple[str, int], ...], index: Index | None) -> PackedGraphs:
-    return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index)
+def _reopen(
+    path: Path, encodings: tuple[tuple[str, int], ...], index: Index | None, known: NDArray[np.bool_] | None
+) -> PackedGraphs:
+    return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index, known=known)
 
 
 def _tensor(values: Array) -> Tensor:

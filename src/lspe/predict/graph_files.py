@@ -1,0 +1,73 @@
+"""Predictions for files of graphs: a table with a row per graph, or per node."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from lspe.data.graphs.named import is_named, read_named
+from lspe.data.graphs.storage import is_stored_graphs, read_graphs
+from lspe.files.tables import check_output, open_table
+from lspe.predict.embeddings import open_embeddings
+from lspe.predict.predictor import Predictor
+from lspe.predict.tables import new_cells, new_names
+
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """What became of files of graphs."""
+
+    graphs: int
+    rows: int
+    level: str
+    seconds: float
+
+    def __str__(self) -> str:
+        of_nodes = "" if self.level == "graph" else f" with {self.rows:,} {self.level}s"
+        return f"{self.graphs:,} graphs{of_nodes} in {self.seconds:.1f} s"
+
+
+def are_graphs(source: Path_) -> bool:
+    """Whether a source holds graphs, not a table of molecules."""
+    return is_named(str(source)) or is_stored_graphs(source)
+
+
+def predict_graph_files(
+    predictor: Predictor, source: Path_, output: Path_, *, embeddings: Path_ | None = None
+) -> GraphSummary:
+    """Predict the graphs of a file, of a folder of files, or of a data set of PyG.
+
+    The table has the number of the ``graph`` (from 0), where nodes are predicted that of the ``node`` within it, and
+    the predictions.
+    """
+    check_output(output)
+    started = time.perf_counter()
+    graphs = (read_named(str(source)) if is_named(str(source)) else read_graphs(source)).graphs
+    of_nodes = predictor.level == "node"
+    numbers = ["graph", "node"] if of_nodes else ["graph"]
+    begin = rows = 0
+    with ExitStack() as stack:
+        vectors = None
+        if embeddings is not None:
+            predictor.check_single("vectors")
+            vectors = stack.enter_context(open_embeddings(embeddings))
+        names = {**dict.fromkeys(numbers, True), **new_names(predictor, numbers)}
+        writer = stack.enter_context(open_table(output, names))
+        for piece, part in predictor.predict_graphs(graphs):
+            row_of = part.row_of
+            places = [begin + row_of]
+            if of_nodes:
+                places.append(np.concatenate([np.arange(graph.num_nodes) for graph in piece]))
+            where = np.stack(places, axis=1).tolist()
+            writer.write([[*place, *cells] for place, cells in zip(where, new_cells(predictor, part), strict=True)])
+            if vectors is not None:
+                vectors.write(begin, [""] * len(piece), part)
+            begin += len(piece)
+            rows += len(where)
+    return GraphSummary(len(graphs), rows, predictor.level, time.perf_counter() - started)

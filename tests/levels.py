@@ -1,0 +1,35 @@
+"""Small graphs with something to learn at each level."""
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+SMALL = {"model.layers": 2, "model.hidden_dim": 16, "model.k": 4}
+
+
+def random_graph(nodes: int, generator: torch.Generator) -> Data:
+    """A ring with chords, and two numbers per node; a node's class tells which of its own numbers is greater."""
+    ring = torch.arange(nodes)
+    chords = torch.randint(0, nodes, (2, nodes // 2), generator=generator)
+    edges = torch.cat([torch.stack([ring, (ring + 1) % nodes]), chords[:, chords[0] != chords[1]]], dim=1)
+    x = torch.randn(nodes, 2, generator=generator)
+    return Data(x=x, edge_index=to_undirected(edges, num_nodes=nodes), y=(x[:, 0] > x[:, 1]).long() + 1)
+
+
+def many_graphs(count: int = 40) -> list[Data]:
+    """A class per node in every graph; some nodes have none."""
+    generator = torch.Generator().manual_seed(0)
+    graphs = [random_graph(6 + number % 5, generator) for number in range(count)]
+    for graph in graphs:
+        graph.y[0] = -1
+    return graphs
+
+
+def one_graph(nodes: int = 300) -> Data:
+    """A single graph with masks."""
+    graph = random_graph(nodes, torch.Generator().manual_seed(0))
+    part = torch.arange(nodes) % 3
+    for number, name in enumerate(("train", "val", "test")):
+        graph[f"{name}_mask"] = part == number
+    graph.y[:6] = -1
+    return graph

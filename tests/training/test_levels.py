@@ -1,0 +1,143 @@
+"""Targets of nodes: many graphs, and one graph with masks, through all that a run is good for."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import lspe
+from lspe.config import ConfigError
+from lspe.data import from_pyg
+from lspe.errors import UserError
+from lspe.experiment import read_experiment
+from lspe.experiment.overriding import override
+from lspe.predict.splits import predict_split
+from lspe.training.seeds_and_folds import evaluate_runs
+from tests.levels import SMALL, many_graphs, one_graph
+from tests.small import without_times
+
+SETTINGS = {
+    **SMALL,
+    "training.batch_size": 4,
+    "training.protocol.lr": 0.01,
+    "model.dropout": 0.0,
+    "model.head_dropout": 0.0,
+}
+SOURCES = {"many": many_graphs, "one": one_graph}
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[lspe.Run, list[Data]]:
+    source = SOURCES[request.param]()
+    epochs = 15 if request.param == "many" else 60
+    run = lspe.train(source, out=tmp_path_factory.mktemp(request.param) / "run", epochs=epochs, settings=SETTINGS)
+    return run, source if isinstance(source, list) else [source]
+
+
+def test_nodes_are_learned(trained: tuple[lspe.Run, list[Data]]) -> None:
+    run, _ = trained
+    summary = run.summary
+    assert (summary["level"], summary["task"]) == ("node", "multiclass")
+    assert summary["reported"]["test"]["accuracy"] > 85 > 75 > summary["constant"]["test"]["accuracy"]
+    config = run.config
+    assert (config.task.level, config.model.readout) == ("node", "none")
+
+
+def test_parts_are_those_of_the_data(trained: tuple[lspe.Run, list[Data]]) -> None:
+    run, graphs = trained
+    if len(graphs) == 1:
+        known = graphs[0].y >= 0
+        expected = {part: int((graphs[0][f"{part}_mask"] & known).sum()) for part in ("train", "val", "test")}
+        assert run.summary["graphs"] == {"train": 1, "val": 1, "test": 1}
+    else:
+        data = from_pyg(graphs)
+        expected = {part: sum(int((graphs[i].y >= 0).sum()) for i in numbers) for part, numbers in data.splits.items()}
+    assert run.summary["targets"] == expected
+
+
+def test_evaluating_gives_the_scores_of_training(trained: tuple[lspe.Run, list[Data]]) -> None:
+    run, _ = trained
+    for split in ("val", "test"):
+        [scores] = evaluate_runs(run.path, split).values()
+        assert scores == pytest.approx(run.summary["reported"][split])
+
+
+def test_predictions_are_those_of_the_nodes_in_their_order(trained: tuple[lspe.Run, list[Data]]) -> None:
+    """The table of the run, and what predicting the graphs anew gives, are the same numbers."""
+    run, graphs = trained
+    predicted = lspe.load(run.path).predict(graphs)
+    assert [one.shape for one in predicted] == [(graph.num_nodes, 3) for graph in graphs]
+    alone = lspe.load(run.path).predict(graphs[0])
+    np.testing.assert_allclose(alone, predicted[0], atol=1e-5)
+    with (run.path / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == run.summary["targets"]["test"]
+    for row in rows[:50]:
+        graph, node = int(row["graph"]), int(row["node"])
+        assert row["y"] == str(int(graphs[graph].y[node]))
+        given = [float(row[f"y_probability_{label}"]) for label in range(3)]
+        np.testing.assert_allclose(given, predicted[graph][node], atol=1e-4)
+    right = [max(range(3), key=lambda c: float(row[f"y_probability_{c}"])) == int(row["y"]) for row in rows]
+    assert 100 * np.mean(right) == pytest.approx(run.summary["reported"]["test"]["accuracy"])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_run_goes_on_as_if_it_had_never_stopped(source: str, tmp_path: Path) -> None:
+    graphs = SOURCES[source]()
+    settings = {**SMALL, "model.dropout": 0.2}
+    preset = {"preset": "zinc/gatedgcn-lspe", "settings": settings}  # whose protocol may go on further
+    whole = lspe.train(graphs, out=tmp_path / "whole", epochs=4, **preset)
+    lspe.train(graphs, out=tmp_path / "parts", epochs=2, **preset)
+    parts = lspe.train(tmp_path / "parts", epochs=4, resume=True)
+    assert without_times(parts.history) == without_times(whole.history)
+    assert parts.summary["reported"] == whole.summary["reported"]
+
+
+def test_hidden_labels_have_no_part_in_training(tmp_path: Path) -> None:
+    """Other labels of validation and test nodes change the scores and nothing else."""
+    graph, other = one_graph(60), one_graph(60)
+    other.y[~other.train_mask & (other.y > 0)] = 1
+    runs = [
+        lspe.train(one, out=tmp_path / name, epochs=3, settings={**SMALL, "training.protocol.report": "last"})
+        for name, one in (("a", graph), ("b", other))
+    ]
+    first, second = (lspe.load(run.path).predict(graph) for run in runs)
+    np.testing.assert_array_equal(first, second)
+    assert runs[0].summary["reported"]["test"] != runs[1].summary["reported"]["test"]
+
+
+def test_regression_and_labels_of_nodes(tmp_path: Path) -> None:
+    graphs = many_graphs(20)
+    for graph in graphs:
+        graph.y = torch.where(torch.rand(graph.num_nodes, 1) < 0.2, torch.nan, 100 + 30 * graph.x[:, :1])
+    run = lspe.train(graphs, out=tmp_path / "numbers", epochs=10, settings=SETTINGS)
+    assert run.summary["reported"]["test"]["mae"] < 0.5 * run.summary["constant"]["test"]["mae"]
+    assert lspe.load(run.path).predict(graphs[1]).shape == (graphs[1].num_nodes,)
+    for graph in graphs:
+        graph.y = (graph.x > 0).float()
+    run = lspe.train(graphs, out=tmp_path / "labels", epochs=10, settings=SETTINGS)
+    assert run.summary["reported"]["test"]["roc_auc"] > 0.8
+    test = predict_split(run, from_pyg(graphs).with_encoding("rwpe", 4))
+    assert (test.level, test.predicted.shape[1], [*test.names]) == ("node", 2, ["graph", "node"])
+
+
+def test_folds_of_masks_are_trained_one_by_one(tmp_path: Path) -> None:
+    graph = one_graph(60)
+    for name in ("train", "val", "test"):
+        graph[f"{name}_mask"] = torch.stack([graph[f"{name}_mask"], graph[f"{name}_mask"].roll(1)], dim=1)
+    run = lspe.train(graph, out=tmp_path / "run", epochs=2, settings=SMALL)
+    assert run.summary["parts"] == ["fold0", "fold1"]
+    assert len(lspe.load(run.path).members) == 2
+    mean, sd = lspe.load(run.path).predict(graph, return_std=True)
+    assert mean.shape == sd.shape == (60, 3)
+
+
+def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="gives an output per graph, but targets are those of nodes: use 'none'"):
+        override(read_experiment("cluster/gatedgcn"), ["model.readout=mean"])
+    run = lspe.train(many_graphs(20), out=tmp_path / "run", epochs=1, settings=SMALL)
+    with pytest.raises(UserError, match=r"a table of molecules takes a prediction per graph, and .* predicts nodes"):
+        lspe.load(run.path).predict_table("any.csv", "out.csv")
