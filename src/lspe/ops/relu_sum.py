@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lspe.ops.edges import Edges
-from lspe.ops.fused.layout import padded_width
 from lspe.ops.fused.operator import Operator
 from lspe.ops.scatter import scatter_sum
 
@@ -16,8 +15,7 @@ from lspe.ops.scatter import scatter_sum
 def relu_sum(x: Tensor, e: Tensor, weight: Tensor, bias: Tensor, edges: Edges) -> Tensor:
     r"""``[N, d]``: :math:`\sum_{j \in \mathcal{N}_i} \mathrm{ReLU}(x_j + W e_{ij} + b)`.
 
-    Messages have a padded width, at which products are quicker than at an odd one; they are added up and clipped in
-    place, and kept only once for the gradient.
+    All that a message goes through happens in one place, which is all that is kept for the gradient.
 
     Shapes:
         x ``[N, d]``, e ``[E, edge_dim]``, W ``[d, edge_dim]``, b ``[d]``.
@@ -38,11 +36,8 @@ def _plain(x: Tensor, e: Tensor, weight: Tensor, bias: Tensor, edge_index: Tenso
 def _forward(
     x: Tensor, e: Tensor, weight: Tensor, bias: Tensor, edge_index: Tensor, start: Tensor, edge: Tensor, *_: Tensor
 ) -> list[Tensor]:
-    dim = x.size(1)
-    more = padded_width(dim) - dim
-    message = torch.addmm(F.pad(bias, (0, more)), e, F.pad(weight, (0, 0, 0, more)).T)
-    message.add_(F.pad(x, (0, more)).index_select(0, edge_index[0])).relu_()
-    return [_sums(message, start, edge)[:, :dim], message]
+    message = (x + bias).index_select(0, edge_index[0]).addmm_(e, weight.T).relu_()
+    return [_sums(message, start, edge), message]
 
 
 def _gradient(
@@ -51,14 +46,10 @@ def _gradient(
     _, e, weight, _, edge_index, _, _, start, edge = arguments
     (message,) = kept
     assert gradients[0] is not None
-    dim, edge_dim = weight.shape
-    more, more_edge = padded_width(dim) - dim, padded_width(edge_dim) - edge_dim
-    of_message = F.pad(gradients[0], (0, more)).index_select(0, edge_index[1])
-    of_message = torch.ops.aten.threshold_backward(of_message, message, 0)
-    of_x = _sums(of_message, start, edge)[:, :dim]
-    of_e = (of_message @ F.pad(weight, (0, more_edge, 0, more)))[:, :edge_dim]
-    of_weight = (e.T @ of_message)[:, :dim].T
-    return [of_x, of_e, of_weight, of_message.sum(0)[:dim], *[None] * 5]
+    of_message = gradients[0].index_select(0, edge_index[1])
+    torch.ops.aten.threshold_backward.grad_input(of_message, message, 0, grad_input=of_message)
+    of_x = _sums(of_message, start, edge)
+    return [of_x, of_message @ weight, (e.T @ of_message).T, of_x.sum(0), *[None] * 5]
 
 
 def _sums(message: Tensor, start: Tensor, edge: Tensor) -> Tensor:
