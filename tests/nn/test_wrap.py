@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, GPSConv
 
-from lspe import testing
+from lspe import ops, testing
 from lspe.nn import LSPE, Topology
 from tests.graphs import CORNER_CASES
 
@@ -82,7 +82,7 @@ def test_arguments_by_name() -> None:
     named = LSPE(Named(2 * D), Named(D)).eval()
     named.conv_h.inner, named.conv_p.inner = usual.conv_h, usual.conv_p
     data = graphs()[0]
-    assert torch.equal(apply(named, data), apply(usual, data))
+    torch.testing.assert_close(apply(named, data), apply(usual, data))
 
 
 class Demanding(nn.Module):
@@ -115,3 +115,53 @@ def test_without_residual_nothing_old_is_added() -> None:
     torch.testing.assert_close(p, torch.tanh(layer.conv_p(data.p, data.edge_index)))
     ends = torch.cat([data.h[graph.target], data.h[graph.source], data.edge_attr], dim=-1)
     torch.testing.assert_close(e, layer.edge_update(ends))
+
+
+def gine_gradients(layer: LSPE, data: Data) -> list[Tensor]:
+    h, p, e = (x.double().requires_grad_() for x in (data.h, data.p, data.edge_attr))
+    h_new, p_new, _ = layer(h, p, e, Topology.of(data))
+    loss = (h_new * torch.arange(1.0, D + 1)).sum() + p_new.square().sum()
+    return [h_new, p_new, *torch.autograd.grad(loss, [h, p, e, *layer.parameters()], allow_unused=True)]
+
+
+@pytest.mark.parametrize("train_eps", [False, True])
+@pytest.mark.parametrize("number", range(4))
+def test_gine_is_that_of_pyg(number: int, train_eps: bool) -> None:
+    torch.manual_seed(1)
+    convs = [GINEConv(_mlp(width), edge_dim=D, eps=0.3, train_eps=train_eps) for width in (2 * D, D)]
+    layer = LSPE(*convs, edge_update=_mlp(3 * D)).double().eval()
+    data = graphs()[number]
+    ours = gine_gradients(layer, data)
+    with ops.use("plain"):
+        theirs = gine_gradients(layer, data)
+    for found, expected in zip(ours, theirs, strict=True):
+        if expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_gine_can_be_differentiated_twice() -> None:
+    torch.manual_seed(1)
+    layer = LSPE(GINEConv(_mlp(2 * D), edge_dim=D), GINEConv(_mlp(D), edge_dim=D)).double().eval()
+    data = graphs()[1]
+    graph = Topology.of(data)
+    streams = [x.double().requires_grad_() for x in (data.h, data.p, data.edge_attr)]
+    assert torch.autograd.gradgradcheck(lambda *x: layer(*x, graph)[:2], streams)
+
+
+class Doubling(GINEConv):
+    def message(self, x_j: Tensor, edge_attr: Tensor) -> Tensor:
+        return 2 * super().message(x_j, edge_attr)
+
+
+def test_a_changed_or_watched_gine_is_left_alone() -> None:
+    torch.manual_seed(1)
+    data = graphs()[0]
+    graph, e = Topology.of(data), data.edge_attr
+    seen: list[str] = []
+    watched = GINEConv(_mlp(D), edge_dim=D)
+    watched.register_message_forward_hook(lambda *_: seen.append("message"))
+    for conv in (Doubling(_mlp(D), edge_dim=D), GINEConv(_mlp(D), edge_dim=D, aggr="mean"), watched):
+        layer = LSPE(GINEConv(_mlp(2 * D), edge_dim=D), conv).eval()
+        expected = data.p + torch.tanh(conv(data.p, data.edge_index, e))
+        torch.testing.assert_close(layer(data.h, data.p, e, graph)[1], expected)
+    assert len(seen) == 2

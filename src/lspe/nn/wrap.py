@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lspe.nn.gine import gine, is_fusible_gine
 from lspe.nn.norm import BatchNorm
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
@@ -75,7 +76,8 @@ class LSPE(nn.Module):
         p_new = self.call_p(self.conv_p, p, e, graph, like=p)
         p_new = tanh_residual(p_new, p if self.residual else None)
         if self.edge_update is not None and e is not None:
-            e_new = self.edge_update(torch.cat([h[graph.target], h[graph.source], e], dim=-1))
+            ends = h.index_select(0, graph.target), h.index_select(0, graph.source)
+            e_new = self.edge_update(torch.cat([*ends, e], dim=-1))
             e = e + e_new if self.residual else e_new
         return self._drop(h_new), self._drop(p_new), e
 
@@ -114,15 +116,7 @@ class Call:
 
     def __call__(self, conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology, like: Tensor) -> Tensor:
         """``conv`` of x, which has to give a stream like ``like``."""
-        others: dict[str, Any] = {}
-        if self.edge_name is not None and e is not None:
-            others[self.edge_name] = e
-        if self.takes_batch:
-            others["batch"] = graph.batch
-        if self.by_name:
-            out = conv(x=x, edge_index=graph.edge_index, **others)
-        else:
-            out = conv(x, graph.edge_index, **others)
+        out = self._call(conv, x, e, graph)
         if not isinstance(out, Tensor):
             raise TypeError(
                 f"{self.name} gave a {type(out).__name__}, not one tensor: wrap it in a module that picks it"
@@ -133,6 +127,18 @@ class Call:
                 "conv_h has to map 2·dim to dim, conv_p dim to dim (mind concatenated heads)"
             )
         return out
+
+    def _call(self, conv: nn.Module, x: Tensor, e: Tensor | None, graph: Topology) -> Any:
+        if e is not None and self.edge_name is not None and is_fusible_gine(conv, x, e):
+            return gine(conv, x, e, graph)
+        others: dict[str, Any] = {}
+        if self.edge_name is not None and e is not None:
+            others[self.edge_name] = e
+        if self.takes_batch:
+            others["batch"] = graph.batch
+        if self.by_name:
+            return conv(x=x, edge_index=graph.edge_index, **others)
+        return conv(x, graph.edge_index, **others)
 
 
 def _edge_argument(conv: nn.Module) -> str | None:
