@@ -88,6 +88,8 @@ def test_everything_shown_runs(start: str, tmp_path: Path, monkeypatch: pytest.M
         namespace: dict[str, object] = {"__name__": page.stem}
         for language, block in blocks(page.read_text(encoding="utf-8")):
             if language == "python":
+                if file := re.match(r"# (\w+\.py)\n", block):  # a file of the reader's own, which commands name
+                    (tmp_path / file[1]).write_text(block)
                 exec(compile(block, str(page), "exec"), namespace)
             elif language == "bash":
                 for line in commands(block):

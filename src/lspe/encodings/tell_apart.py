@@ -12,6 +12,9 @@ from lspe.encodings.dense import TooLargeError, all_pairs
 from lspe.encodings.distinct import split_by_columns
 from lspe.encodings.kinds import EncodingKind, find_kind
 
+DIGITS = 9
+"""Behind the point, up to which values have to agree: graphs may differ by less than a picture shows."""
+
 MOST_NODES_OF_PAIRS = 500
 """The pairs of two larger graphs fill the memory."""
 
@@ -40,7 +43,7 @@ def first_difference(kind: str | EncodingKind, first: LabelledGraph, second: Lab
     width = kind.width or k
     labels, rows = (torch.cat(both) for both in zip(_rows(kind, first, width), _rows(kind, second, width), strict=True))
     per_column = rows.size(1) // width
-    for number, found in enumerate(split_by_columns(labels, rows)):
+    for number, found in enumerate(split_by_columns(labels, rows, digits=DIGITS)):
         nodes = found.numpy() if kind.level == "node" else _seen_from_nodes(found.numpy(), first.labels.numel())
         one, other = np.split(nodes, 2)
         if not np.array_equal(np.sort(one), np.sort(other)):
