@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
+from lspe.announcement import announce, members_for
+from lspe.blending import blend, is_blended
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
-from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.data.words import Duplicates, Fragments, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
 from lspe.devices import check_device
 from lspe.errors import UserError
 from lspe.experiment import (
@@ -37,6 +40,7 @@ from lspe.plots.scores import training_curves
 from lspe.plots.style import save
 from lspe.predict.splits import predict_split, together
 from lspe.training.distributed import is_first, wait_for_all
+from lspe.training.environment import default_threads
 from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.run import Run, check_free
 from lspe.training.seeds_and_folds import open_runs
@@ -44,7 +48,8 @@ from lspe.training.seeds_and_folds import train as train_all
 from lspe.training.words import Device
 
 DEFAULT = "nci/gatedgcn-lspe"
-DEFAULT_FOR_OWN_DATA = "own/gatedgcn-lspe"
+DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
+DEFAULT_FOR_TABLES = "own/molecules"
 GRAPHS = "graphs.lspe"
 
 Source = str | os.PathLike[str] | Experiment | GraphData | Sequence[Data]
@@ -63,7 +68,10 @@ def train(
     split_column: str | None = None,
     folds: int | None = None,
     fragments: Fragments = "keep",
+    duplicates: Duplicates = "keep",
     on_invalid: OnInvalid = "error",
+    members: int | None = None,
+    descriptors: OptionalDescriptorKind | None = None,
     protocol: ProtocolKind | None = None,
     epochs: int | None = None,
     seeds: int | Sequence[int] | None = None,
@@ -95,7 +103,11 @@ def train(
         split_column: column that says train, val or test.
         folds: cross-validate.
         fragments: what is done with salts: ``keep``, ``largest`` or ``error``.
+        duplicates: what is done with rows of the same molecule: ``keep`` them in one part, ``first`` or ``mean``.
         on_invalid: what is done with bad rows: ``error``, ``skip`` or ``nan``.
+        members: so many networks predict as one; by the size of the table if not given.
+        descriptors: what stands beside the networks' readout: ``rdkit``, ``morgan`` or ``none``; as in the preset
+            if not given.
         protocol: ``paper`` or ``fast``.
         epochs: at most so many.
         seeds: of weights and order; several are several trainings.
@@ -126,9 +138,14 @@ def train(
         "split_column": split_column,
         "folds": folds,
         "fragments": fragments,
+        "duplicates": duplicates,
         "on_invalid": on_invalid,
     }
     experiment, graphs = experiment_for(data, preset, table)
+    if members is not None:
+        experiment = override(experiment, [f"training.members={members}"])
+    if descriptors is not None:
+        experiment = override(experiment, [f"model.descriptors={descriptors}"])
     experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
     folder = Path(out) if out is not None else default_folder(experiment, data)
     return carry_out(
@@ -154,14 +171,14 @@ def experiment_for(data: Source, preset: str | None, table: Mapping[str, Any]) -
         return data, None
     if not isinstance(data, str | os.PathLike):
         graphs = data if isinstance(data, GraphData) else from_pyg(data)
-        return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), None), graphs
+        return with_own_data(read_experiment(preset or DEFAULT_FOR_GRAPHS), None), graphs
     name = os.fspath(data)
     if is_experiment(name):
         if preset is not None:
             raise UserError(f"{name} says itself what to train: leave the preset {preset!r} out")
         return read_experiment(name), None
     source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
-    return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), source), None
+    return with_own_data(read_experiment(preset or DEFAULT_FOR_TABLES), source), None
 
 
 def is_experiment(name: str) -> bool:
@@ -225,11 +242,15 @@ def carry_out(
     if graphs is not None:
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
-    network = None if start is None else Run.open(start).network()
+    experiment = members_for(experiment, data)
+    torch.set_num_threads(options["threads"] or default_threads(devices))
+    if experiment.dataset == OWN and is_first():
+        progress.say(announce(experiment, data))
+    network = None if start is None else open_runs(start)[0].network()
     options |= {"device": device, "devices": devices, "progress": progress}
     run = train_all(experiment, data, folder, start=network, resume=resume, **options)
     if is_first():
-        write_for_people(run, data, progress)
+        write_for_people(run, data, progress, torch.get_num_threads())
     return run
 
 
@@ -243,8 +264,11 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
     return with_own_data(experiment, GraphSource(path=str(path.absolute())))
 
 
-def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
-    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture."""
+def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int) -> None:
+    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
+
+    What predicts as one is put together first.
+    """
     runs = open_runs(run.path)
     save(training_curves(runs), run.path / "curves", "png")
     if data.report is not None:
@@ -254,8 +278,8 @@ def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
             progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
     if run.config.dataset == OWN:
         tests = []
-        for one in runs:
-            tests.append(predict_split(one, data))
+        for one in [run] if (run.config.training.members or 1) > 1 else runs:
+            tests.append(blend(one, data, threads=threads).both if is_blended(one) else predict_split(one, data))
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")

@@ -29,7 +29,10 @@ def lspe(*arguments: object) -> str:
 
 
 def train(table: Path, folder: Path, *arguments: object) -> str:
-    return lspe("train", "--data", table, "--out", folder, "--epochs", 2, "--threads", 1, *SETTINGS, *arguments)
+    network = "own/gatedgcn-lspe"
+    return lspe(
+        "train", network, "--data", table, "--out", folder, "--epochs", 2, "--threads", 1, *SETTINGS, *arguments
+    )
 
 
 @pytest.fixture(scope="module")

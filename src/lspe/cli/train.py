@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lspe.data.words import Fragments, OnInvalid, SplitKind, TaskKind
+from lspe.data.words import Duplicates, Fragments, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
 from lspe.errors import UserError
 from lspe.experiment.protocol import ProtocolKind
 from lspe.training.words import Device
@@ -69,6 +69,25 @@ def train(
             metavar="DO", help="Salts: keep (as usual), largest or error.", show_default=False, rich_help_panel=TABLE
         ),
     ] = "keep",
+    duplicates: Annotated[
+        Duplicates,
+        typer.Option(
+            metavar="DO",
+            help="Rows of one molecule: keep in one part (as usual), first or mean.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = "keep",
+    members: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Networks that predict as one; otherwise by size.", rich_help_panel=TABLE
+        ),
+    ] = None,
+    descriptors: Annotated[
+        OptionalDescriptorKind | None,
+        typer.Option(metavar="KIND", help="Beside the networks' readout: rdkit, morgan, none.", rich_help_panel=TABLE),
+    ] = None,
     on_invalid: Annotated[
         OnInvalid,
         typer.Option(
@@ -121,6 +140,9 @@ def train(
             split_column=split_column,
             folds=folds,
             fragments=fragments,
+            duplicates=duplicates,
+            members=members,
+            descriptors=descriptors,
             on_invalid=on_invalid,
             protocol=protocol,
             epochs=epochs,
@@ -149,7 +171,7 @@ def _show(run: "Run") -> None:
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.training.summary import score_rows
+    from lspe.training.summary import score_rows, weights_in_words
 
     summary = run.summary
     table = Table(box=None)
@@ -160,6 +182,8 @@ def _show(run: "Run") -> None:
         table.add_row(*row)
     out = console()
     out.print(table)
+    if words := weights_in_words(summary):
+        out.print(words, highlight=False)
     out.print(f"run folder: {run.path}", highlight=False)
     if run.config.table is not None:
         folder = shlex.quote(str(run.path))

@@ -1,11 +1,14 @@
 """The data of an experiment, and what these decide of it."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
+from lspe.data.words import DescriptorKind
+from lspe.experiment.protocol import FEWEST_EPOCHS
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
@@ -14,8 +17,12 @@ from lspe.locations import Root
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
     """The data of an experiment, with the encoding its network takes; folds are not chosen yet."""
+    wanted = experiment.model.descriptors
     if experiment.table is not None:
-        data = experiment.table.load(processes)
+        kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
+        if wanted != "none" and not kinds:
+            kinds = (wanted,)
+        data = experiment.table.load(processes, descriptors=kinds)
     elif experiment.graphs is not None:
         data = experiment.graphs.load()
     elif experiment.dataset == OWN:
@@ -24,7 +31,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
         )
     else:
         data = load_benchmark(experiment.dataset, root)
-    return data.with_encoding(experiment.model.encoding, experiment.model.k)
+    return data.with_encoding(experiment.model.encoding, experiment.model.k).with_descriptors(wanted)
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
@@ -44,6 +51,12 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
             f"choose among {', '.join(SCORES[data.task])}"
         )
+    protocol = experiment.training.protocol
+    if protocol.kind == "fast" and protocol.max_steps is not None:
+        steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+        epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
+        shorter = protocol.model_copy(update={"max_epochs": epochs})
+        experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))

@@ -7,8 +7,10 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import nn
 
 from lspe.config import Strict, unknown_name
+from lspe.data.words import DESCRIPTOR_WIDTH, OptionalDescriptorKind
 from lspe.encodings import OptionalEncodingKind
 from lspe.features import WIDEST, CategoricalFeatures, ContinuousFeatures, Features, NoFeatures, OGBFeatures, Positive
+from lspe.nn.descriptors import DescriptorInput
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
@@ -36,6 +38,7 @@ class _NetworkConfig(Strict):
     residual: bool = True
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
+    descriptors: OptionalDescriptorKind = "none"
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -148,10 +151,13 @@ ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
+    beside = None
+    if model.descriptors != "none":
+        beside = DescriptorInput(DESCRIPTOR_WIDTH[model.descriptors], model.hidden_dim, dropout=model.dropout)
     return Network(
         _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
-        Head(model.hidden_dim, outputs, dropout=model.head_dropout),
+        Head(model.hidden_dim * (1 if beside is None else 2), outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,
@@ -161,6 +167,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         normalize_positions=model.normalize_positions,
         position_epsilon=model.position_epsilon,
         dropout=model.head_dropout,
+        descriptors=beside,
     )
 
 

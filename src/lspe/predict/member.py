@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,9 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
+from lspe.data.packed.container import Array
+from lspe.data.words import DescriptorKind
+from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
@@ -91,10 +94,11 @@ class Member:
 
 
 class GraphsWithEncodings:
-    """Graphs with the encodings that networks ask for, each computed once."""
+    """Graphs with the encodings that networks ask for, each computed once, and with descriptors."""
 
-    def __init__(self, graphs: PackedGraphs) -> None:
+    def __init__(self, graphs: PackedGraphs, descriptors: Mapping[DescriptorKind, Array] | None = None) -> None:
         self.graphs = graphs
+        self.descriptors = descriptors or {}
         self._by_encoding: dict[tuple[str, int], PackedGraphs] = {}
 
     def for_network(self, member: Member) -> PackedGraphs:
@@ -103,7 +107,15 @@ class GraphsWithEncodings:
         key = (model.encoding, model.k)
         if key not in self._by_encoding:
             self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)
-        return self._by_encoding[key]
+        graphs = self._by_encoding[key]
+        if model.descriptors == "none" or "descriptors" in graphs.graph:
+            return graphs
+        if model.descriptors not in self.descriptors:
+            raise UserError(
+                f"{member.name} takes {model.descriptors} descriptors, which only SMILES give: predict SMILES, or "
+                "train with --descriptors none to predict graphs"
+            )
+        return replace(graphs, graph={**graphs.graph, "descriptors": self.descriptors[model.descriptors]})
 
 
 def _batches(graphs: PackedGraphs) -> Iterator[Batch]:

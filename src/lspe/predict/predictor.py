@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -13,12 +12,14 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
-from lspe.data.words import Fragments
+from lspe.data.words import DescriptorKind, Fragments
 from lspe.devices import choose_device
 from lspe.errors import UserError
+from lspe.forest import KINDS, Forest
+from lspe.predict.blend import units_of
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.training.seeds_and_folds import open_runs
+from lspe.training.run import Run
 from lspe.training.words import Which
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class Predictions:
     """What the networks say of some molecules.
 
     - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason.
-    - `sd` [M, outputs]: the standard deviation over the networks (ddof 0); ``None`` of a single one.
+    - `sd` [M, outputs]: the standard deviation over networks and forests, weighted as they are; ``None`` of a single
+      network.
     - `reasons`: why the molecule in this row has no value.
     - `rows` [G], `num_nodes` [G], `vectors`: the molecules that could be read, their atoms, and what the first network
       makes of them.
@@ -63,7 +65,7 @@ class Embeddings:
 def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Predictor:
     """The networks of one or several run folders, ready to predict.
 
-    Several runs, or a folder with several seeds or folds, are an ensemble.
+    Several runs, or a folder with several members, seeds or folds, are an ensemble; a run with a forest is a blend.
 
     >>> lspe.load("runs/logS").predict("CCO")
 
@@ -74,12 +76,24 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
 
     """
     paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
-    members = [Member.of_run(run, which) for path in paths for run in open_runs(Path(path))]
-    return Predictor(members, device=device)
+    members: list[Member] = []
+    forests: list[Forest] = []
+    weights: list[float] = []
+    of_forests: list[float] = []
+    for path in paths:
+        for runs_of_unit, of_networks, forest, of_forest in units_of(Run.open(path).path):
+            members += [Member.of_run(run, which) for run in runs_of_unit]
+            weights += [of_networks / len(runs_of_unit)] * len(runs_of_unit)
+            if forest is not None:
+                forests.append(forest)
+                of_forests.append(of_forest)
+    return Predictor(members, forests=forests, weights=[*weights, *of_forests], device=device)
 
 
 class Predictor:
     """One or several trained networks of the same task; several are an ensemble, whose prediction is their mean.
+
+    Forests may stand beside the networks; `weights` say how much each network, then each forest counts.
 
     A prediction depends on the molecule alone: neither on what else is predicted with it nor on the order (up to the
     rounding of float32).
@@ -92,10 +106,20 @@ class Predictor:
 
     """
 
-    def __init__(self, members: Sequence[Member], *, device: str = "auto") -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        forests: Sequence[Forest] = (),
+        weights: Sequence[float] | None = None,
+        device: str = "auto",
+    ) -> None:
         if not members:
             raise UserError("there is no run to predict with")
         self.members = list(members)
+        self.forests = list(forests)
+        given = np.ones(len(self.members) + len(self.forests)) if weights is None else np.array(weights)
+        self.weights: Floats = given / given.sum()
         first = self.members[0]
         self.task = first.experiment.task.kind
         self.task_names = first.interface.task_names
@@ -129,7 +153,7 @@ class Predictor:
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
         if not return_std:
             return mean
-        if len(self.members) == 1:
+        if len(self.weights) == 1:
             raise UserError("the standard deviation is over the networks of an ensemble, and there is only one")
         return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
 
@@ -178,13 +202,21 @@ class Predictor:
         """Each piece of a stream of molecules with its predictions, in order, in bounded memory."""
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
-        for piece, molecules in read_pieces(pieces, smiles_of, self.features, self.fragments, processes):
+        for piece, molecules in read_pieces(
+            pieces, smiles_of, self.features, self.fragments, processes, self._descriptors
+        ):
             yield piece, self._predict(molecules)
 
     def check_single(self, what: str) -> None:
         """Refuse what an ensemble cannot give."""
         if len(self.members) > 1:
             raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
+
+    @property
+    def _descriptors(self) -> tuple[DescriptorKind, ...]:
+        """What networks and forests take beside the graphs."""
+        wanted = {member.experiment.model.descriptors for member in self.members}
+        return tuple(kind for kind in KINDS if self.forests or kind in wanted)
 
     @property
     def _outputs(self) -> int:
@@ -205,19 +237,23 @@ class Predictor:
             yield part
 
     def _of_graphs(self, pieces: Iterable[list[Data]]) -> Iterator[tuple[list[Data], Predictions]]:
+        if self.forests:
+            raise UserError("the forest beside the networks takes descriptors, which only SMILES give: predict SMILES")
         for piece in pieces:
             graphs = pack_graphs(piece, self.features, self.members[0].name)
             yield piece, self._predict(MoleculeGraphs(graphs, np.arange(len(piece)), {}))
 
     def _predict(self, molecules: MoleculeGraphs) -> Predictions:
-        encoded = GraphsWithEncodings(molecules.graphs)
-        each = []
+        encoded = GraphsWithEncodings(molecules.graphs, molecules.descriptors)
+        each: list[Floats] = []
         vectors: Vectors | None = None
         for member in self.members:
             its_values, its_vectors = member.apply(encoded)
             each.append(its_values)
             vectors = vectors or its_vectors
         assert vectors is not None
+        for forest in self.forests:
+            each.append(forest.predict(molecules.descriptors))
         values = np.stack(each)
         overflow = ~np.isfinite(values).all(axis=(0, 2))
         values[:, overflow] = np.nan
@@ -226,10 +262,12 @@ class Predictor:
             reasons[row] = "makes the network overflow: its output is not a number"
         shape = (molecules.count, self._outputs)
         mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
-        mean[molecules.rows], sd[molecules.rows] = values.mean(axis=0), values.std(axis=0)
+        together = np.tensordot(self.weights, values, axes=1)
+        mean[molecules.rows] = together
+        sd[molecules.rows] = np.sqrt(np.tensordot(self.weights, (values - together) ** 2, axes=1))
         return Predictions(
             mean,
-            sd if len(self.members) > 1 else None,
+            sd if len(self.weights) > 1 else None,
             reasons,
             molecules.rows,
             molecules.graphs.num_nodes,

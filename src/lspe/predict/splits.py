@@ -15,6 +15,7 @@ from lspe.files import write_table
 from lspe.files.tables import DIGITS
 from lspe.predict.member import GraphsWithEncodings, Member
 from lspe.predict.naming import output_names
+from lspe.training.fitting import seen_by_member
 from lspe.training.run import Run
 
 
@@ -57,9 +58,9 @@ def _rounded(value: float) -> float | None:
 
 def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredictions:
     """The predictions of a run for one split of the data it was trained on; its fold is chosen where it has one."""
-    if run.config.fold is not None:
+    if run.config.fold is not None and data.folds:
         data = data.fold(run.config.fold)
-    graphs = data.split(split)
+    graphs = seen_by_member(run.config, data).split(split)
     predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
     numbers = graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()
     return SplitPredictions(

@@ -103,7 +103,7 @@ def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
         names[f"{predictor.task_names[0]}_predicted"] = False
     for value, sd in zip(output_names(*about), output_names(*about, SD), strict=True):
         names[value] = True
-        if len(predictor.members) > 1:
+        if len(predictor.weights) > 1:
             names[sd] = True
     names[REASON] = False
     return {_not_taken(name, taken): is_number for name, is_number in names.items()}

@@ -10,6 +10,10 @@
     last.ckpt        after the last epoch; training goes on from here
     best.ckpt        after the epoch of the best validation score
     summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
+    forest.lspe      trees that predict beside the network, and
+    blend.json       how much each counts (of tables of molecules; see :mod:`lspe.blending`)
+
+Of several networks that predict as one, each has a folder of its own below, network0, network1, ….
 """
 
 from __future__ import annotations
