@@ -7,10 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import lspe
 from lspe import forest
 from lspe.blending import is_blended
+from lspe.cli.main import app
+from lspe.data.molecules.descriptors import describe
+from lspe.data.words import DescriptorKind
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
 from lspe.predict.blend import Blend
@@ -80,6 +84,81 @@ def test_the_networks_are_evaluated_on_their_own_parts(run: lspe.Run) -> None:
     scores = evaluate_runs(run.path, "val")
     for one in open_runs(run.path):
         assert scores[one.path.name]["mae"] == pytest.approx(one.summary["reported"]["val"]["mae"], rel=1e-6)
+
+
+def test_the_command_line_evaluates_all_as_one(run: lspe.Run, tmp_path: Path) -> None:
+    def evaluate(*arguments: str) -> dict[str, dict[str, float]]:
+        result = CliRunner().invoke(app, ["evaluate", str(run.path), *arguments, "--json"], catch_exceptions=False)
+        scores: dict[str, dict[str, float]] = json.loads(result.output)
+        return scores
+
+    assert evaluate()["together"]["mae"] == pytest.approx(run.summary["together"]["test"]["together"]["mae"], rel=1e-5)
+    new = tmp_path / "new.csv"
+    new.write_text("name,smiles,y\na,CCO,100\nb,c1ccccc1,155\nc,not a molecule,3\n")
+    truth, predicted = np.array([100, 155]), lspe.load(run.path).predict(["CCO", "c1ccccc1"])
+    assert evaluate(str(new))["2 molecules"]["mae"] == pytest.approx(np.abs(truth - predicted).mean(), rel=1e-5)
+
+
+def test_test_molecules_are_named(tmp_path: Path) -> None:
+    lines = [f"m{number},{smiles},{number}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "table.csv").write_text("\n".join(["Name,smiles,y", *lines]) + "\n")
+    run = lspe.train(
+        tmp_path / "table.csv", preset="own/gatedgcn-lspe", out=tmp_path / "run", epochs=1, settings=SMALL, threads=1
+    )
+    for row in csv.DictReader((run.path / "predictions.csv").read_text().splitlines()):
+        number = int(float(row["y"]))
+        assert (row["name"], row["smiles"]) == (f"m{number}", SMILES[number])
+
+
+def test_what_was_chosen_is_said_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{smiles};{number},5;{'test' if number % 4 == 0 else 'train'}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "europe.csv").write_text("\n".join(["SMILES;logS;split", *rows]) + "\n")
+    lspe.train(
+        tmp_path / "europe.csv", out=tmp_path / "run", epochs=1, members=1, settings=SMALL, threads=1, progress=True
+    )
+    said = capsys.readouterr().out.partition("epoch 1/1")[0]
+    assert "europe.csv: molecules in 'SMILES', learning 'logS'" in said
+    assert "task regression; logS: 40 numbers, 0.5 to 39.5, mean 20" in said
+    assert "parts: 27 train, 3 val, 10 test, divided as 'split' says" in said
+    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: at most about" in said
+
+
+def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
+    """What is learned depends on the extra column alone, which the forest finds out."""
+    lines = [f"{smiles},{number * 7 % 40},{number * 7 % 40 + 0.5}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "table.csv").write_text("\n".join(["smiles,y,pH", *lines]) + "\n")
+    run = lspe.train(
+        tmp_path / "table.csv",
+        targets=["y"],
+        extra=["pH"],
+        out=tmp_path / "run",
+        members=1,
+        epochs=1,
+        settings=SMALL,
+        threads=1,
+    )
+    model = lspe.load(run.path)
+    rows = list(csv.DictReader((run.path / "predictions.csv").read_text().splitlines()))
+    extra = [[float(row["y"]) + 0.5] for row in rows]
+    predicted = model.predict([row["smiles"] for row in rows], extra=extra)
+    np.testing.assert_allclose(predicted, [float(row["y_predicted"]) for row in rows], rtol=1e-5)
+    [low, high] = model.forests[0].predict(_twice("CCO"), np.array([[1.0], [39.0]]))
+    assert high > low + 3
+    new = tmp_path / "new.csv"
+    new.write_text("smiles,pH\nCCO,3.5\nCCN,n/a\n")
+    model.predict_table(new, tmp_path / "out.csv")
+    values = [row["y_predicted"] for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines())]
+    assert float(values[0]) == pytest.approx(model.predict(["CCO"], extra=[[3.5]])[0], rel=1e-5)
+    assert np.isfinite(float(values[1]))
+    with pytest.raises(UserError, match=r"further numbers of each molecule \(pH\): give them as extra="):
+        model.predict("CCO")
+    new.write_text("smiles\nCCO\n")
+    with pytest.raises(UserError, match="has no column 'pH', which the model was trained with"):
+        model.predict_table(new, tmp_path / "out.csv")
+
+
+def _twice(smiles: str) -> dict[DescriptorKind, np.ndarray]:
+    return {kind: describe([smiles, smiles], kind) for kind in forest.KINDS}
 
 
 def test_going_on_changes_nothing(run: lspe.Run) -> None:

@@ -33,7 +33,7 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
     )
 
     forest = Forest.fit(DESCRIPTORS, y, task, outputs=outputs)
-    columns, target = _columns(DESCRIPTORS), y.reshape(-1)
+    columns, target = _columns(DESCRIPTORS, None), y.reshape(-1)
     descriptors = columns[:, :206]
     options = {"early_stopping": False, "random_state": 0}
     if task == "regression":
@@ -80,8 +80,8 @@ def test_missing_labels_single_labels_and_undefined_descriptors() -> None:
 
 
 def test_a_class_that_a_part_does_not_have() -> None:
-    grown = _Grower("multiclass", 4, 0, 1).trees(_columns(DESCRIPTORS), CLASSES, None)
-    predicted = np.mean([trees.predict(_columns(DESCRIPTORS)) for trees in grown], axis=0)
+    grown = _Grower("multiclass", 4, 0, 1).trees(_columns(DESCRIPTORS, None), CLASSES, None)
+    predicted = np.mean([trees.predict(_columns(DESCRIPTORS, None)) for trees in grown], axis=0)
     assert predicted.shape == (90, 4)
     assert (predicted[:, 3] == 0).all()
     np.testing.assert_allclose(predicted.sum(axis=1), 1)

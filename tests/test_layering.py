@@ -41,7 +41,7 @@ HOUSE: dict[str, set[str]] = {
     },
     "predict": {"data", "devices", "errors", "experiment", "features", "files", "forest", "nn", "training"},
     "blending": {"data", "experiment", "files", "forest", "predict", "training"},
-    "announcement": {"data", "experiment", "training"},
+    "announcement": {"data", "errors", "experiment", "training"},
     "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
     "plots": {"config", "data", "encodings", "errors", "experiment", "files", "isomorphism", "predict", "training"},
     "workflow": {

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lspe.data import GraphData
-from lspe.data.words import SplitKind
+from lspe.errors import UserError
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import Experiment
 from lspe.training.evaluation import loss_sums, mean_loss
@@ -26,15 +26,16 @@ _FOREST_SECONDS = 0.004
 """A molecule and target takes about so long whenever a forest is grown."""
 
 _STEPS_TRIED = 3
-_DIVIDED: dict[SplitKind, str] = {"random": "at random", "scaffold": "by scaffold", "column": "as a column says"}
 
 
-def members_for(experiment: Experiment, data: GraphData) -> Experiment:
-    """Choose how many networks are trained, where that is left to the size of the table."""
+def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) -> Experiment:
+    """Choose how many networks are trained, where that is left to the size of the table; one by several processes."""
     training = experiment.training
     if training.members is not None:
+        if training.members > 1 and processes > 1:
+            raise UserError("several members are trained one after the other by one process: leave out --devices")
         return experiment
-    several = experiment.seeds or (data.folds and experiment.fold is None)
+    several = experiment.seeds or (data.folds and experiment.fold is None) or processes > 1
     learned_from = 0 if several else sum(len(data.splits[name]) for name in ("train", "val"))
     members = next((number for most, number in _MEMBERS if learned_from <= most), 1)
     if several or learned_from < 2 * parts_among(members):
@@ -52,7 +53,8 @@ def _columns(experiment: Experiment, data: GraphData) -> str:
     targets = ", ".join(repr(name) for name in data.task_names)
     if experiment.table is None:
         return f"{data.name}: learning {targets}"
-    return f"{data.name}: molecules in {data.smiles_column!r}, learning {targets}"
+    extra = "".join(f", {name!r}" for name in data.extra_names)
+    return f"{data.name}: molecules in {data.smiles_column!r}{extra}, learning {targets}"
 
 
 def _values(data: GraphData) -> str:
@@ -75,7 +77,7 @@ def _values(data: GraphData) -> str:
 
 
 def _parts(experiment: Experiment, data: GraphData) -> str:
-    how = "" if experiment.table is None else f", divided {_DIVIDED[experiment.table.split]}"
+    how = f", divided {data.divided}" if data.divided else ""
     if data.folds and experiment.fold is None:
         return f"{len(data.folds)} folds of {len(data.graphs):,} molecules{how}"
     splits = (data.folds[experiment.fold] if experiment.fold is not None else None) or data.splits

@@ -13,18 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from lspe.data import GraphData
+from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
-from lspe.experiment import Task
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import FOREST, Blend
-from lspe.predict.splits import SplitPredictions, predict_split
+from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
-from lspe.training.objective import Objective
 from lspe.training.run import Run, go_on_with
 from lspe.training.seeds_and_folds import open_runs
 
@@ -67,7 +65,7 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     held_out = [predict_split(one, data, "val") for one in runs]
     tests = [predict_split(one, data, "test") for one in runs]
     test = replace(tests[0], predicted=np.mean([one.predicted for one in tests], axis=0))
-    validation = _joined(held_out)
+    validation = together(held_out)
     started = time.perf_counter()
     if run.config.training.forest:
         parts = [seen_by_member(one.config, data).splits for one in runs]
@@ -77,7 +75,7 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
         forest.save(run.path / FOREST)
         weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
         on_val = Blended(validation, replace(validation, predicted=of_validation), weights)
-        of_test = forest.predict(_descriptors(data, data.splits["test"]))
+        of_test = _predict(forest, data, data.splits["test"])
         on_test = Blended(test, replace(test, predicted=of_test), weights)
     else:
         weights = Blend(1.0, 0.0)
@@ -91,7 +89,7 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
 def _grow(data: GraphData, rows: Index, threads: int) -> Predict:
     """A forest grown on some rows, as what it predicts for others; it is forgotten afterwards."""
     forest = _fit(data, rows, threads)
-    return lambda others: forest.predict(_descriptors(data, others))
+    return lambda others: _predict(forest, data, others)
 
 
 def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
@@ -101,53 +99,31 @@ def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
         columns["y"][rows],
         data.task,
         outputs=data.num_outputs,
+        extra=_extra(data, rows),
         weight=columns["weight"][rows] if "weight" in columns else None,
         threads=threads,
     )
+
+
+def _predict(forest: Forest, data: GraphData, rows: Index) -> Floats:
+    return forest.predict(_descriptors(data, rows), _extra(data, rows))
+
+
+def _extra(data: GraphData, rows: Index) -> Array | None:
+    return data.extra[rows] if data.extra is not None and data.extra_names else None
 
 
 def _descriptors(data: GraphData, rows: Index) -> dict[Any, Any]:
     return {kind: values[rows] for kind, values in data.descriptors.items()}
 
 
-def _joined(parts: list[SplitPredictions]) -> SplitPredictions:
-    return replace(
-        parts[0],
-        y=np.concatenate([one.y for one in parts]),
-        predicted=np.concatenate([one.predicted for one in parts]),
-        numbers=np.concatenate([one.numbers for one in parts]),
-    )
-
-
-def scores_of(predictions: SplitPredictions) -> dict[str, float | None]:
-    """All scores of the task; ``None`` where one is not defined."""
-    task = Task(kind=predictions.task, outputs=predictions.predicted.shape[1], metric="mae")
-    scores = Objective(task).scores()
-    scores.sync_on_compute = False
-    truth = torch.from_numpy(predictions.y)
-    scores.update(torch.from_numpy(predictions.predicted), truth.long() if task.kind == "multiclass" else truth)
-    return {name: None if value != value else value for name, value in scores.compute().items()}
-
-
-def scores_by_target(predictions: SplitPredictions) -> dict[str, dict[str, float | None]]:
-    """The scores of each target; of a multi-class one there is nothing to tell apart."""
-    if predictions.task == "multiclass":
-        return {}
-    return {
-        name: scores_of(
-            replace(predictions, y=predictions.y[:, [number]], predicted=predictions.predicted[:, [number]])
-        )
-        for number, name in enumerate(predictions.task_names)
-    }
-
-
 def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None:
     weights = parts["test"].weights
-    together: dict[str, Any] = {
+    scores: dict[str, Any] = {
         "weights": {"networks": weights.networks, "forest": weights.forest},
         **{split: part.scores() for split, part in parts.items()},
         "forest_seconds": round(seconds, 1),
     }
     if len(parts["test"].networks.task_names) > 1:
-        together["targets"] = scores_by_target(parts["test"].both)
-    write_json(run.path / "summary.json", {**run.summary, "together": together}, then=go_on_with(run.path))
+        scores["targets"] = scores_by_target(parts["test"].both)
+    write_json(run.path / "summary.json", {**run.summary, "together": scores}, then=go_on_with(run.path))

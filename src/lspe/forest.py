@@ -91,12 +91,16 @@ class Forest:
         task: TaskKind,
         *,
         outputs: int,
+        extra: Array | None = None,
         weight: Array | None = None,
         seed: int = 0,
         threads: int = 1,
     ) -> Forest:
-        """Learn targets ``y`` as graphs have them: [M, T] with NaN where one is not known, or [M] classes."""
-        columns = _columns(descriptors)
+        """Learn targets ``y`` as graphs have them: [M, T] with NaN where one is not known, or [M] classes.
+
+        ``extra`` [M, E] are further numbers of each molecule.
+        """
+        columns = _columns(descriptors, extra)
         grow = _Grower(task, outputs, seed, threads)
         if task == "multiclass":
             return cls((grow.trees(columns, y.reshape(-1), weight),))
@@ -106,9 +110,9 @@ class Forest:
             targets.append(grow.trees(columns[known], one[known], None if weight is None else weight[known]))
         return cls(tuple(targets))
 
-    def predict(self, descriptors: Mapping[DescriptorKind, Array]) -> Floats:
+    def predict(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
         """Values, or probabilities, [M, outputs]."""
-        columns = _columns(descriptors)
+        columns = _columns(descriptors, extra)
         return np.concatenate(
             [np.mean([trees.predict(columns) for trees in target], axis=0) for target in self.targets], axis=1
         )
@@ -149,9 +153,10 @@ def _of_file(arrays: Mapping[str, Array], place: str, *, depth: int, link: Link)
     return TreeSum(depth=depth, link=link, **parts)
 
 
-def _columns(descriptors: Mapping[DescriptorKind, Array]) -> NDArray[np.float32]:
-    """Descriptors side by side, [M, 2254]; one that is not defined counts as 0."""
-    return np.concatenate([np.nan_to_num(descriptors[kind].astype(np.float32)) for kind in KINDS], axis=1)
+def _columns(descriptors: Mapping[DescriptorKind, Array], extra: Array | None) -> NDArray[np.float32]:
+    """Numbers side by side, [M, E + 2254]; one that is not defined counts as 0."""
+    parts = [descriptors[kind] for kind in KINDS] if extra is None else [extra, *(descriptors[kind] for kind in KINDS)]
+    return np.concatenate([np.nan_to_num(part.astype(np.float32)) for part in parts], axis=1)
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class _Grower:
         labels = np.unique(y)
         if len(labels) < 2:
             return (self._constant(float(labels[0]) if len(labels) else 0.0),)
-        descriptors = columns[:, : DESCRIPTOR_WIDTH[KINDS[0]]]
+        descriptors = columns[:, : -DESCRIPTOR_WIDTH["morgan"]]
         grown = [self._forest(columns, y, weight, randomised=True)]
         if self.task != "regression":
             grown.append(self._forest(descriptors, y, weight, randomised=False))

@@ -64,6 +64,7 @@ def train(
     smiles: str | None = None,
     task: TaskKind | None = None,
     weight: str | None = None,
+    extra: Sequence[str] = (),
     split: SplitKind | None = None,
     split_column: str | None = None,
     folds: int | None = None,
@@ -99,7 +100,8 @@ def train(
         smiles: its column of SMILES.
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
-        split: ``random``, ``scaffold`` or ``column``.
+        extra: columns of further numbers that are known of each molecule, also when predicting.
+        split: ``random``, ``scaffold`` or ``column``; if not given, as a column called split says, else random.
         split_column: column that says train, val or test.
         folds: cross-validate.
         fragments: what is done with salts: ``keep``, ``largest`` or ``error``.
@@ -134,7 +136,8 @@ def train(
         "smiles": smiles,
         "task": task,
         "weight": weight,
-        "split": split or ("column" if split_column else "random"),
+        "extra": tuple(extra),
+        "split": split or ("column" if split_column else None),
         "split_column": split_column,
         "folds": folds,
         "fragments": fragments,
@@ -242,11 +245,11 @@ def carry_out(
     if graphs is not None:
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
-    experiment = members_for(experiment, data)
+    experiment = members_for(experiment, data, processes=devices * options["nodes"])
     torch.set_num_threads(options["threads"] or default_threads(devices))
     if experiment.dataset == OWN and is_first():
         progress.say(announce(experiment, data))
-    network = None if start is None else open_runs(start)[0].network()
+    network = None if start is None else open_runs(Path(start))[0].network()
     options |= {"device": device, "devices": devices, "progress": progress}
     run = train_all(experiment, data, folder, start=network, resume=resume, **options)
     if is_first():

@@ -92,6 +92,7 @@ def test_rows_that_were_left_out_are_listed(tmp_path: Path, tables: dict[str, Pa
     [
         (["zinc/gatedgcn-lpse"], "did you mean 'zinc/gatedgcn-lspe'"),
         (["--set", "model.layer=2"], "did you mean 'layers'"),
+        (["--set", "model.name=gin"], r"model: unknown name 'gin': known: gatedgcn, pna, san, graphit"),
         (["own/gatedgcn-lspe"], r"--data table\.csv"),
         (["--data", "nowhere.csv"], r"nowhere\.csv"),
         (["runs/nothing/config.yaml"], "no such file"),

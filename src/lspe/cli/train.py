@@ -54,6 +54,10 @@ def train(
     weight_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="How much a row counts.", rich_help_panel=TABLE)
     ] = None,
+    extra_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Numbers known of each molecule; repeat.", rich_help_panel=TABLE),
+    ] = None,
     split: Annotated[
         SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
     ] = None,
@@ -136,6 +140,7 @@ def train(
             smiles=smiles_column,
             task=task,
             weight=weight_column,
+            extra=extra_column or (),
             split=split,
             split_column=split_column,
             folds=folds,

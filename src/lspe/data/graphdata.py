@@ -74,7 +74,8 @@ class GraphData(Description):
     Either `splits` holds the indices of ``train``, ``val`` and ``test``, or `folds` holds one such division
     a fold and :meth:`fold` chooses one. `descriptors` are numbers of each graph as a whole by kind, [G, width], where
     the graphs are molecules. `groups` [G] numbers what must not be in two parts: scaffolds, or molecules that occur
-    more than once. `smiles` [G] and `smiles_column` are those of the table the graphs come from.
+    more than once. `smiles` [G], `smiles_column` and `molecule_names` [G] are those of the table the
+    graphs come from, and `divided` says how. `extra` [G, E] are further numbers that are known of each graph.
     """
 
     graphs: PackedGraphs
@@ -84,6 +85,10 @@ class GraphData(Description):
     groups: Array | None = None
     smiles: Sequence[str] | None = None
     smiles_column: str | None = None
+    molecule_names: Sequence[str] | None = None
+    extra_names: tuple[str, ...] = ()
+    extra: Array | None = None
+    divided: str = ""
 
     def split(self, name: str) -> PackedGraphs:
         """The graphs of one split."""
@@ -122,15 +127,18 @@ class GraphData(Description):
         return replace(self, graphs=self.graphs.with_encoding(kind, k))
 
     def with_descriptors(self, kind: OptionalDescriptorKind) -> GraphData:
-        """The same data with these descriptors as a column of the graphs, for networks that take them."""
-        if kind == "none":
+        """The same data with these descriptors, and the extra numbers, as a column of the graphs, for networks."""
+        if kind == "none" and not self.extra_names:
             return self
-        if kind not in self.descriptors:
+        parts = [] if self.extra is None else [self.extra]
+        if kind != "none" and kind not in self.descriptors:
             raise DataError(
                 f"{self.name} has no {kind} descriptors: these are of molecules that come as SMILES in a table. "
                 "Leave them out: model.descriptors=none (--descriptors none)"
             )
-        columns = {**self.graphs.graph, "descriptors": self.descriptors[kind]}
+        if kind != "none":
+            parts.append(self.descriptors[kind])
+        columns = {**self.graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)}
         return replace(self, graphs=replace(self.graphs, graph=columns, path=None))  # which holds no descriptors
 
     def save(self, path: Path) -> GraphData:

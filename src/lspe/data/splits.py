@@ -142,14 +142,21 @@ def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1))
     return by_code(part_of_group[group])
 
 
+_PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "holdout"), "test"),
+}
+
+
+def part_of(value: str) -> str:
+    """``train``, ``val`` or ``test``, as a cell says; '' if it says something else."""
+    return _PARTS.get(value.strip().lower(), "")
+
+
 def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None) -> Splits:
     """Divide as a column says; where it names no validation part, a tenth of the training part becomes one."""
-    known = {
-        **dict.fromkeys(("train", "training"), "train"),
-        **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-        **dict.fromkeys(("test", "testing", "holdout"), "test"),
-    }
-    parts = [known.get(value.strip().lower(), "") for value in values]
+    parts = [part_of(value) for value in values]
     if "" in parts:
         position = parts.index("")
         raise DataError(

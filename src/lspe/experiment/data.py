@@ -57,6 +57,9 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
         epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
         shorter = protocol.model_copy(update={"max_epochs": epochs})
         experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
+    if data.extra_names:
+        wider = experiment.model.model_copy(update={"extra": len(data.extra_names)})
+        experiment = _with(experiment, "model", wider)
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))

@@ -39,6 +39,7 @@ class _NetworkConfig(Strict):
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
     descriptors: OptionalDescriptorKind = "none"
+    extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -151,9 +152,8 @@ ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
-    beside = None
-    if model.descriptors != "none":
-        beside = DescriptorInput(DESCRIPTOR_WIDTH[model.descriptors], model.hidden_dim, dropout=model.dropout)
+    width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
+    beside = DescriptorInput(width, model.hidden_dim, dropout=model.dropout) if width else None
     return Network(
         _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),

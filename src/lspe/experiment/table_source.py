@@ -22,7 +22,8 @@ class TableSource(Strict):
     targets: tuple[str, ...] | None = None
     task: TaskKind | None = None
     weight: str | None = None
-    split: SplitKind = "random"
+    extra: tuple[str, ...] = ()
+    split: SplitKind | None = None
     split_column: str | None = None
     split_seed: Seed = 0
     folds: Annotated[int, Field(ge=3)] | None = None
@@ -38,6 +39,7 @@ class TableSource(Strict):
             targets=self.targets,
             task=self.task,
             weight=self.weight,
+            extra=self.extra,
             split_column=self.split_column,
             on_invalid=self.on_invalid,
         )

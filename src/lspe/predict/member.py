@@ -96,9 +96,15 @@ class Member:
 class GraphsWithEncodings:
     """Graphs with the encodings that networks ask for, each computed once, and with descriptors."""
 
-    def __init__(self, graphs: PackedGraphs, descriptors: Mapping[DescriptorKind, Array] | None = None) -> None:
+    def __init__(
+        self,
+        graphs: PackedGraphs,
+        descriptors: Mapping[DescriptorKind, Array] | None = None,
+        extra: Array | None = None,
+    ) -> None:
         self.graphs = graphs
         self.descriptors = descriptors or {}
+        self.extra = extra
         self._by_encoding: dict[tuple[str, int], PackedGraphs] = {}
 
     def for_network(self, member: Member) -> PackedGraphs:
@@ -108,14 +114,18 @@ class GraphsWithEncodings:
         if key not in self._by_encoding:
             self._by_encoding[key] = self.graphs.with_encoding(model.encoding, model.k)
         graphs = self._by_encoding[key]
-        if model.descriptors == "none" or "descriptors" in graphs.graph:
+        wanted = model.descriptors
+        if (wanted == "none" and not model.extra) or "descriptors" in graphs.graph:
             return graphs
-        if model.descriptors not in self.descriptors:
+        if wanted != "none" and wanted not in self.descriptors:
             raise UserError(
-                f"{member.name} takes {model.descriptors} descriptors, which only SMILES give: predict SMILES, or "
-                "train with --descriptors none to predict graphs"
+                f"{member.name} takes {wanted} descriptors, which only SMILES give: predict SMILES, or train with "
+                "--descriptors none to predict graphs"
             )
-        return replace(graphs, graph={**graphs.graph, "descriptors": self.descriptors[model.descriptors]})
+        parts = [self.extra] if self.extra is not None else []
+        if wanted != "none":
+            parts.append(self.descriptors[wanted])
+        return replace(graphs, graph={**graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)})
 
 
 def _batches(graphs: PackedGraphs) -> Iterator[Batch]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
+from lspe.data.packed.container import Array
 from lspe.data.words import DescriptorKind, Fragments
 from lspe.devices import choose_device
 from lspe.errors import UserError
@@ -126,6 +127,7 @@ class Predictor:
         self.class_names = first.interface.class_names
         self.features = first.interface.features
         self.fragments: Fragments = first.interface.fragments  # type: ignore[assignment]
+        self.extra_names = first.interface.extra_names
         self.reasons: dict[int, str] = {}
         for other in self.members[1:]:
             self._check_same(first, other)
@@ -137,6 +139,7 @@ class Predictor:
         molecules: str | Data | Iterable[str] | Iterable[Data],
         *,
         return_std: bool = False,
+        extra: ArrayLike | None = None,
         processes: int | None = None,
     ) -> Any:
         """Values in original units, or probabilities: [M] of one output, else [M, outputs].
@@ -145,11 +148,12 @@ class Predictor:
 
         Args:
             molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
+            extra: the further numbers [M, E] that the model was trained with (``--extra-column``).
             return_std: also give the standard deviation over the networks of an ensemble.
             processes: that read SMILES; as many as there are cores if not given.
 
         """
-        parts = list(self._pieces(molecules, processes))
+        parts = list(self._pieces(molecules, processes, extra))
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
         if not return_std:
             return mean
@@ -160,8 +164,10 @@ class Predictor:
     def embed(
         self, molecules: str | Data | Iterable[str] | Iterable[Data], *, processes: int | None = None
     ) -> Embeddings:
-        """The vectors a network makes of molecules before its head: of the whole, of each atom, and the positions."""
-        self.check_single("vectors")
+        """The vectors a network makes of molecules before its head: of the whole, of each atom, and the positions.
+
+        Of an ensemble they are those of its first network: each network has coordinates of its own, which have no mean.
+        """
         graph: list[NDArray[np.float32]] = []
         atoms: list[NDArray[np.float32]] = []
         positions: list[NDArray[np.float32]] = []
@@ -197,20 +203,37 @@ class Predictor:
         )
 
     def predict_pieces(
-        self, pieces: Iterable[Piece], smiles_of: Callable[[Piece], Sequence[str]], processes: int | None = None
+        self,
+        pieces: Iterable[Piece],
+        smiles_of: Callable[[Piece], Sequence[str]],
+        processes: int | None = None,
+        extra_of: Callable[[Piece], Array] | None = None,
     ) -> Iterator[tuple[Piece, Predictions]]:
-        """Each piece of a stream of molecules with its predictions, in order, in bounded memory."""
+        """Each piece of a stream of molecules with its predictions, in order, in bounded memory.
+
+        ``extra_of`` gives the further numbers [M, E] of a piece, where the model takes some.
+        """
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(
             pieces, smiles_of, self.features, self.fragments, processes, self._descriptors
         ):
+            if extra_of is not None and self.extra_names:
+                molecules = replace(molecules, extra=extra_of(piece)[molecules.rows])
             yield piece, self._predict(molecules)
 
-    def check_single(self, what: str) -> None:
-        """Refuse what an ensemble cannot give."""
-        if len(self.members) > 1:
-            raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
+    def _checked_extra(self, extra: ArrayLike | None, count: int) -> Floats:
+        """The further numbers of molecules, [M, E]; refused where they are not those the model was trained with."""
+        names = ", ".join(self.extra_names)
+        if extra is None and self.extra_names:
+            raise UserError(
+                f"the model was trained with further numbers of each molecule ({names}): give them as extra=..., or "
+                "predict a table that has these columns"
+            )
+        numbers = np.zeros((count, 0)) if extra is None else np.asarray(extra, dtype=np.float64)
+        if numbers.shape != (count, len(self.extra_names)):
+            raise UserError(f"extra has shape {numbers.shape}, but the model takes ({names or 'nothing'}) of {count}")
+        return numbers
 
     @property
     def _descriptors(self) -> tuple[DescriptorKind, ...]:
@@ -222,29 +245,36 @@ class Predictor:
     def _outputs(self) -> int:
         return self.members[0].experiment.task.outputs
 
-    def _pieces(self, molecules: Any, processes: int | None) -> Iterator[Predictions]:
+    def _pieces(self, molecules: Any, processes: int | None, extra: ArrayLike | None = None) -> Iterator[Predictions]:
         """The predictions of molecules in memory, a piece at a time; fills :attr:`reasons`."""
         if getattr(molecules, "ndim", 1) != 1:
             raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
         everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
         pieces = pieces_of(everything)
+        numbers = self._checked_extra(extra, len(everything))
+        coming = iter(pieces_of(numbers))
         self.reasons = {}
         begin = 0
         are_graphs = bool(everything) and isinstance(everything[0], Data)
-        for piece, part in self._of_graphs(pieces) if are_graphs else self.predict_pieces(pieces, as_texts, processes):
+        found = (
+            self._of_graphs(pieces)
+            if are_graphs
+            else self.predict_pieces(pieces, as_texts, processes, lambda _: np.stack(next(coming)))
+        )
+        for piece, part in found:
             self.reasons |= {begin + row: reason for row, reason in part.reasons.items()}
             begin += len(piece)
             yield part
 
     def _of_graphs(self, pieces: Iterable[list[Data]]) -> Iterator[tuple[list[Data], Predictions]]:
-        if self.forests:
-            raise UserError("the forest beside the networks takes descriptors, which only SMILES give: predict SMILES")
+        if self.forests or self.extra_names:
+            raise UserError("the model takes descriptors or extra columns beside the graphs: predict SMILES")
         for piece in pieces:
             graphs = pack_graphs(piece, self.features, self.members[0].name)
             yield piece, self._predict(MoleculeGraphs(graphs, np.arange(len(piece)), {}))
 
     def _predict(self, molecules: MoleculeGraphs) -> Predictions:
-        encoded = GraphsWithEncodings(molecules.graphs, molecules.descriptors)
+        encoded = GraphsWithEncodings(molecules.graphs, molecules.descriptors, molecules.extra)
         each: list[Floats] = []
         vectors: Vectors | None = None
         for member in self.members:
@@ -253,7 +283,7 @@ class Predictor:
             vectors = vectors or its_vectors
         assert vectors is not None
         for forest in self.forests:
-            each.append(forest.predict(molecules.descriptors))
+            each.append(forest.predict(molecules.descriptors, molecules.extra))
         values = np.stack(each)
         overflow = ~np.isfinite(values).all(axis=(0, 2))
         values[:, overflow] = np.nan
@@ -282,6 +312,7 @@ class Predictor:
             ("the targets", first.interface.task_names, other.interface.task_names),
             ("the classes", first.interface.class_names, other.interface.class_names),
             ("the treatment of fragments", first.interface.fragments, other.interface.fragments),
+            ("the extra columns", first.interface.extra_names, other.interface.extra_names),
             ("the features", first.interface.features, other.interface.features),
         ):
             if one != another:

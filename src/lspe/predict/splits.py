@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from lspe.data import GraphData
 from lspe.data.words import TaskKind
+from lspe.experiment import Task
 from lspe.files import write_table
 from lspe.files.tables import DIGITS
 from lspe.predict.member import GraphsWithEncodings, Member
 from lspe.predict.naming import output_names
 from lspe.training.fitting import seen_by_member
+from lspe.training.objective import Objective
 from lspe.training.run import Run
 
 
@@ -25,7 +28,8 @@ class SplitPredictions:
 
     - `y` [M, T] (NaN where a label is missing), or [M] class numbers;
     - `predicted` [M, outputs]: values in original units, or probabilities;
-    - `numbers` [M]: the graphs' rows in the table they come from, else their numbers in the data.
+    - `numbers` [M]: the graphs' rows in the table they come from, else their numbers in the data;
+    - `molecules`: SMILES and names [M] by the columns they are written to, where there are any.
     """
 
     task: TaskKind
@@ -34,16 +38,19 @@ class SplitPredictions:
     y: NDArray[np.float64]
     predicted: NDArray[np.float64]
     numbers: NDArray[np.int64]
+    molecules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """As a table, a row per graph."""
         names = output_names(self.task, self.task_names, self.class_names)
         rows = []
-        for number, true, predicted in zip(self.numbers.tolist(), self.y.tolist(), self.predicted, strict=True):
+        everything = zip(self.numbers.tolist(), self.y.tolist(), self.predicted, strict=True)
+        for position, (number, true, predicted) in enumerate(everything):
             labels = [self.class_names[int(true)]] if self.task == "multiclass" else [_rounded(one) for one in true]
             rows.append(
                 {
                     "row": number,
+                    **{column: texts[position] for column, texts in self.molecules.items()},
                     **dict(zip(self.task_names, labels, strict=True)),
                     **dict(zip(names, map(_rounded, predicted.tolist()), strict=True)),
                 }
@@ -63,8 +70,16 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
     graphs = seen_by_member(run.config, data).split(split)
     predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
     numbers = graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()
+    texts = {"smiles": data.smiles, "name": data.molecule_names}
+    chosen = graphs.numbers().tolist()
     return SplitPredictions(
-        data.task, data.task_names, data.class_names, graphs.y.astype(np.float64), predicted, numbers.astype(np.int64)
+        data.task,
+        data.task_names,
+        data.class_names,
+        graphs.y.astype(np.float64),
+        predicted,
+        numbers.astype(np.int64),
+        {column: [values[one] for one in chosen] for column, values in texts.items() if values is not None},
     )
 
 
@@ -78,4 +93,27 @@ def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.predicted for part in parts]),
         np.concatenate([part.numbers for part in parts]),
+        {column: [text for part in parts for text in part.molecules[column]] for column in first.molecules},
     )
+
+
+def scores_of(predictions: SplitPredictions) -> dict[str, float | None]:
+    """All scores of the task; ``None`` where one is not defined."""
+    task = Task(kind=predictions.task, outputs=predictions.predicted.shape[1], metric="mae")
+    scores = Objective(task).scores()
+    scores.sync_on_compute = False
+    truth = torch.from_numpy(predictions.y)
+    scores.update(torch.from_numpy(predictions.predicted), truth.long() if task.kind == "multiclass" else truth)
+    return {name: None if value != value else value for name, value in scores.compute().items()}
+
+
+def scores_by_target(predictions: SplitPredictions) -> dict[str, dict[str, float | None]]:
+    """The scores of each target; of a multi-class one there is nothing to tell apart."""
+    if predictions.task == "multiclass":
+        return {}
+    return {
+        name: scores_of(
+            replace(predictions, y=predictions.y[:, [number]], predicted=predictions.predicted[:, [number]])
+        )
+        for number, name in enumerate(predictions.task_names)
+    }

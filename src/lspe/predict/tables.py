@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from lspe.data import TableChunk
 from lspe.data.progress import progress_bar
+from lspe.data.table.targets import to_numbers
 from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
@@ -70,14 +72,15 @@ def predict_table(
     with ExitStack() as stack:
         vectors = None
         if embeddings is not None:
-            predictor.check_single("vectors")
             vectors = stack.enter_context(open_embeddings(embeddings))
         numeric = {**dict.fromkeys(first.columns, False), **names}
         writer = stack.enter_context(open_table(output, numeric, _parquet_schema(table)))
         total = count_rows(table) if isinstance(table, str | os.PathLike) else len(table)
         advance = stack.enter_context(progress_bar("predict", total))
         everything: Iterable[TableChunk] = chain([first], chunks)
-        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes):
+        check_extra_columns(predictor, first.columns, name)
+        numbers = partial(extra_numbers, predictor)
+        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes, numbers):
             writer.write([[*row, *cells] for row, cells in zip(chunk.rows, _cells(predictor, part), strict=True)])
             if vectors is not None:
                 vectors.write(rows, chunk.column(column), part)
@@ -85,6 +88,22 @@ def predict_table(
             without += len(part.reasons)
             advance(len(chunk))
     return TableSummary(rows, without, column, time.perf_counter() - started)
+
+
+def check_extra_columns(predictor: Predictor, columns: Sequence[str], name: str) -> None:
+    """Refuse a table without the columns of further numbers that the model was trained with."""
+    for wanted in predictor.extra_names:
+        if wanted not in columns:
+            raise UserError(
+                f"{name} has no column {wanted!r}, which the model was trained with beside the molecules; "
+                f"it has {', '.join(columns)}"
+            )
+
+
+def extra_numbers(predictor: Predictor, chunk: TableChunk) -> Any:
+    """The further numbers of some rows, [M, E]; a cell without a number counts as missing."""
+    columns = [to_numbers(chunk.column(one), decimal_comma=chunk.decimal_comma) for one in predictor.extra_names]
+    return np.array([[np.nan if cell is None else cell for cell in column] for column in columns]).T
 
 
 def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], str]:

@@ -70,6 +70,7 @@ class Interface:
     class_names: tuple[str, ...]
     scaling: TargetScaling | None
     fragments: str = "keep"
+    extra_names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: GraphData, scaling: TargetScaling | None, fragments: str = "keep") -> Interface:
@@ -80,6 +81,7 @@ class Interface:
             class_names=data.class_names,
             scaling=scaling,
             fragments=fragments,
+            extra_names=data.extra_names,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class Interface:
             "class_names": list(self.class_names),
             "scaling": None if self.scaling is None else self.scaling.to_dict(),
             "fragments": self.fragments,
+            "extra_names": list(self.extra_names),
             "versions": versions(),
         }
 
@@ -113,6 +116,7 @@ class Interface:
             class_names=tuple(values["class_names"]),
             scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),
             fragments=values["fragments"],
+            extra_names=tuple(values.get("extra_names", ())),
         )
 
 

@@ -33,13 +33,15 @@ _WORTH_PROCESSES = 4_000
 class MoleculeGraphs:
     """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none.
 
-    `descriptors` are those of the molecules as a whole, [G, width], where they were asked for.
+    `descriptors` are those of the molecules as a whole, [G, width], where they were asked for; `extra` [G, E] are
+    further numbers of them.
     """
 
     graphs: PackedGraphs
     rows: Index
     reasons: dict[int, str]
     descriptors: Mapping[DescriptorKind, Array] = field(default_factory=dict)
+    extra: Array | None = None
 
     @property
     def count(self) -> int:

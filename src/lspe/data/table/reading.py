@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO
 from lspe.data.errors import DataError
 
 _DELIMITERS = (",", "\t", ";", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LONGEST_FIELD = 10_000_000
 
 
@@ -30,11 +32,14 @@ _LONGEST_FIELD = 10_000_000
 class TableChunk:
     """Some rows of a table: the columns' names, the rows' values, and the rows' numbers as a spreadsheet
     shows them.
+
+    In a table whose columns are separated by semicolons, commas in numbers stand before the decimals.
     """
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
     numbers: Sequence[int]
+    decimal_comma: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,7 +92,7 @@ Record = tuple[int, list[str]]
 
 
 def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
-    """Row number and values of each row of a delimited text, the header first."""
+    """First what separates the columns, then row number and values of each row of a text, the header first."""
     start = file.peek(4)[:4]
     if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
         raise DataError(f"{name} is a spreadsheet or a zip archive. Save the sheet as CSV (UTF-8) and use that.")
@@ -99,7 +104,12 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
         while header and not header.strip():
             number += 1
             header = text.readline()
-        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        said = _SEPARATOR_LINE.fullmatch(header.strip())
+        if said:  # a line that Excel writes for itself
+            number += 1
+            header = text.readline()
+        delimiter = said[1] if said else _delimiter_of(header)
+        yield 0, [delimiter]
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
         for record in csv.reader(chain([header] if header else [], text), delimiter=delimiter, strict=True):
             number += 1
@@ -107,7 +117,7 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
     except UnicodeError as error:
         raise DataError(
             f"{name}: after row {number} there are bytes that are not UTF-8 ({error}). "
-            "Save the table as CSV with encoding UTF-8."
+            "It may be Latin-1: save the table as CSV with encoding UTF-8 (Excel: 'CSV UTF-8')."
         ) from None
     except csv.Error as error:
         raise DataError(
@@ -117,14 +127,19 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
         text.detach()
 
 
+def _delimiter_of(header: str) -> str:
+    return max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+
+
 def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
-    """Row number and values of each row of a Parquet file, its column names first."""
+    """As of a text, what separates columns being nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     seekable = file if file.seekable() else io.BytesIO(file.read())
     try:
         table = pq.ParquetFile(seekable)
+        yield 0, [""]
         yield 1, list(table.schema_arrow.names)
         number = 1
         for batch in table.iter_batches(10_000):
@@ -139,6 +154,8 @@ def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
 
 
 def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableChunk]:
+    _, [delimiter] = next(records)
+    decimal_comma = delimiter == ";"
     first = next(records, None)
     if first is None or not any(value.strip() for value in first[1]):
         raise DataError(f"{name} is empty; a table needs a first row with the names of its columns")
@@ -162,7 +179,7 @@ def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableCh
         values.append((record + [""] * len(columns))[: len(columns)])
         numbers.append(number)
         if len(values) == rows:
-            yield TableChunk(columns, values, numbers)
+            yield TableChunk(columns, values, numbers, decimal_comma)
             values, numbers, started = [], [], True
     if values or not started:
-        yield TableChunk(columns, values, numbers)
+        yield TableChunk(columns, values, numbers, decimal_comma)

@@ -26,10 +26,17 @@ from lspe.data.packed.pointers import Index
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Finding, Report, first_few
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
-from lspe.data.table.columns import check_column, find_smiles_column, find_target_columns
+from lspe.data.table.columns import (
+    check_column,
+    find_name_column,
+    find_smiles_column,
+    find_split_column,
+    find_target_columns,
+    may_be_about_rows,
+)
 from lspe.data.table.duplicates import find_duplicates, fingerprints
 from lspe.data.table.reading import iter_table_chunks
-from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number
+from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number, to_numbers
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
 from lspe.features import OGBFeatures
 
@@ -43,7 +50,9 @@ class Table:
     """A table whose columns are understood: which holds the molecules, which the targets, what these mean.
 
     It keeps every row of the file, in order. `usable` [R] says which have a label (and a weight, where
-    there is such a column); `numbers` [R] are the rows' numbers as a spreadsheet shows them.
+    there is such a column); `numbers` [R] are the rows' numbers as a spreadsheet shows them; `values` are all cells by
+    column. `extra` [R, E] are numbers of `extra_columns` that are known of each molecule, NaN where one is missing.
+    `split_column` says train, val or test in each row: as named, else a column called split.
     """
 
     path: str
@@ -54,7 +63,10 @@ class Table:
     numbers: Index
     usable: Array
     weight: Array | None
-    split_values: Sequence[str] | None
+    extra_columns: tuple[str, ...]
+    extra: Array
+    split_column: str | None
+    values: Mapping[str, Sequence[str]]
     on_invalid: OnInvalid
     findings: tuple[Finding, ...]
 
@@ -70,7 +82,7 @@ class Table:
         *,
         fragments: Fragments = "keep",
         duplicates: Duplicates = "keep",
-        split: SplitKind = "random",
+        split: SplitKind | None = "random",
         folds: int | None = None,
         fractions: Fractions = (0.8, 0.1, 0.1),
         seed: int = 0,
@@ -84,7 +96,9 @@ class Table:
         Converted once: the same table with the same options is read from the cache the next time. Each
         graph has its row's number as ``table_row``. What became of which row stands in ``report``.
         """
-        if split == "column" and self.split_values is None:
+        if split is None:
+            split = "random" if self.split_column is None or folds is not None else "column"
+        if split == "column" and self.split_column is None:
             raise DataError(f"{self.path}: to divide by a column, name it: split_column=... (--split-column)")
         if split == "column" and folds is not None:
             raise DataError(f"{self.path}: a column divides into parts, not into folds; leave out one of the two")
@@ -102,8 +116,9 @@ class Table:
         assert molecules is not None
         repeated = len(np.unique(molecules)) < len(molecules)
         if split == "column":
-            data = replace(data, groups=None)
+            data = replace(data, groups=molecules if repeated else None, divided=f"as {self.split_column!r} says")
         else:
+            data = replace(data, divided="by scaffold" if split == "scaffold" else "at random")
             data = replace(data, groups=scaffolds if scaffolds is not None else molecules if repeated else None)
         try:
             if folds is not None:
@@ -115,10 +130,19 @@ class Table:
         return divided if duplicates == "keep" or not repeated else _without_duplicates(divided, molecules, duplicates)
 
     def _with_molecules(self, data: GraphData) -> GraphData:
-        """The same data with the SMILES of each graph."""
-        positions = np.searchsorted(self.numbers, data.graphs.column("table_row"))
-        smiles = [self.smiles[position] for position in positions.tolist()]
-        return replace(data, smiles=smiles, smiles_column=self.smiles_column)
+        """The same data with the SMILES of each graph, and its name where the table has names."""
+        positions = np.searchsorted(self.numbers, data.graphs.column("table_row")).tolist()
+        name = find_name_column([column for column in self.values if column not in self.target_columns])
+        names = None if name is None else [self.values[name][position] for position in positions]
+        smiles = [self.smiles[position] for position in positions]
+        return replace(
+            data,
+            smiles=smiles,
+            smiles_column=self.smiles_column,
+            molecule_names=names,
+            extra_names=self.extra_columns,
+            extra=self.extra[positions],
+        )
 
     def _described(self, data: GraphData, kind: DescriptorKind, fragments: Fragments, processes: int | None) -> Array:
         """Descriptors of every graph; computed once and kept beside the packed set."""
@@ -140,9 +164,9 @@ class Table:
         labels = data.strata
         if split == "scaffold" and data.groups is not None:
             return scaffold_split(data.groups, fractions)
-        if split == "column" and self.split_values is not None:
+        if split == "column" and self.split_column is not None:
             rows = data.graphs.column("table_row").tolist()
-            value = dict(zip(self.numbers.tolist(), self.split_values, strict=True))
+            value = dict(zip(self.numbers.tolist(), self.values[self.split_column], strict=True))
             return column_split([value[row] for row in rows], rows, labels)
         return random_split(len(data.graphs), fractions, seed=seed, labels=labels, groups=data.groups)
 
@@ -246,8 +270,10 @@ def read_table(
     targets: str | Sequence[str] | None = None,
     task: TaskKind | None = None,
     weight: str | None = None,
+    extra: Sequence[str] = (),
     split_column: str | None = None,
     on_invalid: OnInvalid = "error",
+    to_learn: bool = True,
 ) -> Table:
     """Read a CSV, TSV or Parquet file (gzip too) with a column of SMILES and one or more targets.
 
@@ -256,44 +282,59 @@ def read_table(
     ``binary``, other numbers are ``regression``. Empty cells are missing labels, where another target of
     the row has a label.
 
+    `extra` columns hold numbers that are known of each molecule, beside its structure.
+
     What to do with a row that cannot be used (a target that is no number, no label at all, later a molecule
     that cannot be read) says `on_invalid`: ``error`` stops, ``skip`` leaves the row out, ``nan`` counts an
     unreadable target as missing and leaves a row out only where nothing is left of it.
-    :attr:`GraphData.report` lists every such row.
+    :attr:`GraphData.report` lists every such row. A table with nothing but one label is refused where it is `to_learn`
+    from.
     """
     name = str(path)
     chunks = list(iter_table_chunks(path))
     columns = chunks[0].columns
     smiles_column = find_smiles_column(columns, smiles, name)
-    for wanted in (weight, split_column):
+    for wanted in (weight, split_column, *extra):
         if wanted is not None:
             check_column(wanted, columns, name)
-    used = {smiles_column, weight, split_column}
-    needed = columns if targets is None else {*used, *([targets] if isinstance(targets, str) else targets)}
+    used = {smiles_column, weight, split_column, *extra}
+    needed: set[str | None] = set(columns)
+    if targets is not None:
+        given = [targets] if isinstance(targets, str) else targets
+        needed = {*used, *given, *(column for column in columns if may_be_about_rows(column))}
     values = {
         column: [value for chunk in chunks for value in chunk.column(column)] for column in columns if column in needed
     }
+    decimal_comma = chunks[0].decimal_comma
     numbers = np.array([number for chunk in chunks for number in chunk.numbers], dtype=np.int64)
     if not len(numbers):
         raise DataError(f"{name} has a header ({', '.join(columns)}) but no rows")
     names = find_target_columns(columns, values, targets, used, name)
-    found = read_targets({column: values[column] for column in names}, task, name)
+    found = read_targets({column: values[column] for column in names}, task, name, decimal_comma=decimal_comma)
 
     usable, findings = _labelled_rows(found, names, values, numbers, on_invalid)
     weights = None
     if weight is not None:
-        weights = np.array([_weight(value) for value in values[weight]])
+        weights = np.array([_weight(value, decimal_comma) for value in values[weight]])
         for row in np.flatnonzero(np.isnan(weights)).tolist():
             problem = "is no weight (a number of at least 0)"
             findings.append(Finding(int(numbers[row]), weight, values[weight][row], problem, "left out"))
         usable &= ~np.isnan(weights)
         if not weights[usable].any():
             raise DataError(f"{name}: the column {weight!r} gives no row a weight above 0")
+    known = np.full((len(numbers), len(extra)), np.nan)
+    for position, column in enumerate(extra):
+        cells = to_numbers(values[column], decimal_comma=decimal_comma)
+        known[:, position] = [np.nan if cell is None else cell for cell in cells]
+        for row in [row for row, cell in enumerate(cells) if cell is None]:
+            findings.append(Finding(int(numbers[row]), column, values[column][row], "is not a number", "left out"))
+            usable[row] = False
     if findings and on_invalid == "error":
         raise DataError(f"{name}: {first_few(findings)}. {_MEND}")
     if not usable.any():
         raise DataError(f"{name}: no row is left. {first_few(findings)}")
-    check_something_to_learn(replace(found, y=found.y[usable]), names, name)
+    if to_learn:
+        check_something_to_learn(replace(found, y=found.y[usable]), names, name)
     return Table(
         path=name,
         smiles_column=smiles_column,
@@ -303,7 +344,10 @@ def read_table(
         numbers=numbers,
         usable=usable,
         weight=weights,
-        split_values=values[split_column] if split_column is not None else None,
+        extra_columns=tuple(extra),
+        extra=known.astype(np.float32),
+        split_column=split_column or find_split_column(values, names),
+        values=values,
         on_invalid=on_invalid,
         findings=tuple(findings),
     )
@@ -330,8 +374,8 @@ def _labelled_rows(
     return usable, findings
 
 
-def _weight(value: str) -> float:
-    number = to_number(value)
+def _weight(value: str, decimal_comma: bool) -> float:
+    number = to_number(value, decimal_comma=decimal_comma)
     return number if number is not None and 0 <= number <= LARGEST else np.nan
 
 
