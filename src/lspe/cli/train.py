@@ -38,7 +38,7 @@ def train(
     init_from: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from another run's weights.")] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
     data: Annotated[
-        Path | None, typer.Option(metavar="TABLE", help="CSV, TSV or Parquet with SMILES.", rich_help_panel=TABLE)
+        Path | None, typer.Option(metavar="TABLE", help="CSV, TSV, Parquet or SDF.", rich_help_panel=TABLE)
     ] = None,
     target: Annotated[
         list[str] | None,

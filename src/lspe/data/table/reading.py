@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV or Parquet, compressed or not, read a chunk of rows at a time, every value as
+"""Tables in files: CSV, TSV, Parquet or SDF, compressed or not, read a chunk of rows at a time, every value as
 text.
 
 Text files are read strictly: a row that does not fit the header, a quote that never ends, or bytes that are
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lspe.data.errors import DataError
+from lspe.data.table.sdf import is_sdf, sdf_records
 
 _DELIMITERS = (",", "\t", ";", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -61,7 +62,7 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
             is_parquet = file.peek(4)[:4] == b"PAR1"
             if name.lower().endswith(".parquet") and not is_parquet:
                 raise DataError(f"{name} is not a Parquet file; give a table in text the ending .csv or .tsv")
-            with closing(_parquet_records(file, name) if is_parquet else _text_records(file, name)) as records:
+            with closing(_records(file, name)) as records:
                 yield from _chunks(records, name, rows)
     except FileNotFoundError:
         raise DataError(f"{name} does not exist") from None
@@ -89,6 +90,18 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 
 
 Record = tuple[int, list[str]]
+
+
+def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
+    """First what separates the columns, then row number and values of each row, the header first."""
+    if file.peek(4)[:4] == b"PAR1":
+        yield 0, [""]
+        yield from _parquet_records(file, name)
+    elif is_sdf(file.peek(1000)):
+        yield 0, [""]
+        yield from sdf_records(file)
+    else:
+        yield from _text_records(file, name)
 
 
 def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
@@ -132,14 +145,13 @@ def _delimiter_of(header: str) -> str:
 
 
 def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
-    """As of a text, what separates columns being nothing."""
+    """Row number and values of each row of a Parquet file, its column names first."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     seekable = file if file.seekable() else io.BytesIO(file.read())
     try:
         table = pq.ParquetFile(seekable)
-        yield 0, [""]
         yield 1, list(table.schema_arrow.names)
         number = 1
         for batch in table.iter_batches(10_000):
