@@ -20,7 +20,7 @@ from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.files import write_json
 from lspe.forest import Forest
-from lspe.predict.blend import FOREST, Blend
+from lspe.predict.blend import COVERAGE, FOREST, Blend
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
 from lspe.training.run import Run, go_on_with
@@ -80,6 +80,9 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     else:
         weights = Blend(1.0, 0.0)
         on_val, on_test = Blended(validation, None, weights), Blended(test, None, weights)
+    if data.task == "regression":
+        weights = weights.with_intervals(on_val.both.y, on_val.both.predicted)
+        on_val, on_test = replace(on_val, weights=weights), replace(on_test, weights=weights)
     weights.write(run.path)
     seconds = time.perf_counter() - started
     _add_to_summary(run, {"val": on_val, "test": on_test}, seconds)
@@ -124,6 +127,14 @@ def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None
         **{split: part.scores() for split, part in parts.items()},
         "forest_seconds": round(seconds, 1),
     }
+    if weights.half_widths:
+        test = parts["test"].both
+        inside = (np.abs(test.predicted - test.y) <= np.array(weights.half_widths))[~np.isnan(test.y)]
+        scores["intervals"] = {
+            "coverage": COVERAGE,
+            "half_widths": dict(zip(test.task_names, weights.half_widths, strict=True)),
+            "test_coverage": float(inside.mean()),
+        }
     if len(parts["test"].networks.task_names) > 1:
         scores["targets"] = scores_by_target(parts["test"].both)
     write_json(run.path / "summary.json", {**run.summary, "together": scores}, then=go_on_with(run.path))

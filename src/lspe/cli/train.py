@@ -176,7 +176,7 @@ def _show(run: "Run") -> None:
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.training.summary import score_rows, weights_in_words
+    from lspe.training.summary import intervals_in_words, score_rows, weights_in_words
 
     summary = run.summary
     table = Table(box=None)
@@ -187,8 +187,9 @@ def _show(run: "Run") -> None:
         table.add_row(*row)
     out = console()
     out.print(table)
-    if words := weights_in_words(summary):
-        out.print(words, highlight=False)
+    for words in (weights_in_words(summary), intervals_in_words(summary)):
+        if words:
+            out.print(words, highlight=False)
     out.print(f"run folder: {run.path}", highlight=False)
     if run.config.table is not None:
         folder = shlex.quote(str(run.path))

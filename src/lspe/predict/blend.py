@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,9 @@ from lspe.training.seeds_and_folds import open_runs
 BLEND = "blend.json"
 FOREST = "forest.lspe"
 
+COVERAGE = 0.9
+"""The share of true values that intervals are to hold."""
+
 Floats = NDArray[np.float64]
 _STEPS = 20
 _WORTH_OF_HALVES = 10
@@ -28,10 +32,15 @@ _WORTH_OF_HALVES = 10
 
 @dataclass(frozen=True)
 class Blend:
-    """The weights of the mean of all networks and of the forest; they add up to 1."""
+    """The weights of the mean of all networks and of the forest, which add up to 1, and how wide intervals are.
+
+    Of a regression, the prediction ± ``half_widths`` [T] holds the true value of :data:`COVERAGE` of new molecules, as
+    long as these are like those the model was trained on.
+    """
 
     networks: float
     forest: float
+    half_widths: tuple[float, ...] = ()
 
     @classmethod
     def choose(cls, y: Floats, networks: Floats, forest: Floats, task: TaskKind) -> Blend:
@@ -46,6 +55,20 @@ class Blend:
         weight = round((count * best + _WORTH_OF_HALVES / 2) / (count + _WORTH_OF_HALVES), 3)
         return cls(weight, round(1 - weight, 3))
 
+    def with_intervals(self, y: Floats, predicted: Floats) -> Blend:
+        """With intervals by the errors of molecules that were not trained on (split conformal prediction).
+
+        Of n errors the ⌈(n + 1) · coverage⌉-th smallest; where these are too few to say, there is no interval.
+        """
+        widths = []
+        for errors in np.abs(predicted - y).T:
+            known = np.sort(errors[~np.isnan(errors)])
+            rank = math.ceil((len(known) + 1) * COVERAGE)
+            if rank > len(known):
+                return self
+            widths.append(float(known[rank - 1]))
+        return replace(self, half_widths=tuple(widths))
+
     def write(self, folder: Path) -> None:
         """Into a run folder."""
         write_json(folder / BLEND, asdict(self))
@@ -58,7 +81,8 @@ class Blend:
             return None
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            weights = cls(float(values["networks"]), float(values["forest"]))
+            widths = tuple(float(one) for one in values.get("half_widths", ()))
+            weights = cls(float(values["networks"]), float(values["forest"]), widths)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path} is damaged ({error}): put back a copy of it, or train again") from None
         if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):
@@ -81,14 +105,14 @@ def mean_loss(y: Floats, predicted: Floats, task: TaskKind) -> float:
     return float(each[known].mean())
 
 
-def units_of(path: Path) -> Iterator[tuple[list[Run], float, Forest | None, float]]:
+def units_of(path: Path) -> Iterator[tuple[list[Run], Forest | None, Blend]]:
     """What predicts as one, with its weights: the networks of a folder and its forest, else each network alone."""
     weights = Blend.read(path)
     runs = open_runs(path)
     if weights is not None:
-        yield runs, weights.networks, Forest.open(path / FOREST) if weights.forest else None, weights.forest
+        yield runs, Forest.open(path / FOREST) if weights.forest else None, weights
     elif len(runs) == 1 and runs[0].path == path:
-        yield runs, 1.0, None, 0.0
+        yield runs, None, Blend(1.0, 0.0)
     else:
         for run in runs:
             yield from units_of(run.path)

@@ -81,14 +81,15 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
     forests: list[Forest] = []
     weights: list[float] = []
     of_forests: list[float] = []
-    for path in paths:
-        for runs_of_unit, of_networks, forest, of_forest in units_of(Run.open(path).path):
-            members += [Member.of_run(run, which) for run in runs_of_unit]
-            weights += [of_networks / len(runs_of_unit)] * len(runs_of_unit)
-            if forest is not None:
-                forests.append(forest)
-                of_forests.append(of_forest)
-    return Predictor(members, forests=forests, weights=[*weights, *of_forests], device=device)
+    units = [unit for path in paths for unit in units_of(Run.open(path).path)]
+    for runs_of_unit, forest, blend in units:
+        members += [Member.of_run(run, which) for run in runs_of_unit]
+        weights += [blend.networks / len(runs_of_unit)] * len(runs_of_unit)
+        if forest is not None:
+            forests.append(forest)
+            of_forests.append(blend.forest)
+    half_widths = units[0][2].half_widths if len(units) == 1 and which == "reported" else ()
+    return Predictor(members, forests=forests, weights=[*weights, *of_forests], half_widths=half_widths, device=device)
 
 
 class Predictor:
@@ -103,6 +104,7 @@ class Predictor:
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
+        half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
         reasons: of the last call: why a molecule, by its position, has no value.
 
     """
@@ -113,6 +115,7 @@ class Predictor:
         *,
         forests: Sequence[Forest] = (),
         weights: Sequence[float] | None = None,
+        half_widths: Sequence[float] = (),
         device: str = "auto",
     ) -> None:
         if not members:
@@ -121,6 +124,7 @@ class Predictor:
         self.forests = list(forests)
         given = np.ones(len(self.members) + len(self.forests)) if weights is None else np.array(weights)
         self.weights: Floats = given / given.sum()
+        self.half_widths = np.array(half_widths)
         first = self.members[0]
         self.task = first.experiment.task.kind
         self.task_names = first.interface.task_names
@@ -160,6 +164,20 @@ class Predictor:
         if len(self.weights) == 1:
             raise UserError("the standard deviation is over the networks of an ensemble, and there is only one")
         return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
+
+    def predict_interval(self, molecules: str | Iterable[str], **options: Any) -> tuple[Floats, Floats]:
+        """The ends of intervals that hold 90 % of the true values, [M] or [M, outputs] each.
+
+        They are as wide as the errors on molecules that were held out in training, and hold for molecules like those;
+        `options` are those of :meth:`predict`.
+        """
+        if not len(self.half_widths):
+            raise UserError(
+                "intervals are there for a table's regression, of a single run with enough molecules to judge them by"
+            )
+        mean = self.predict(molecules, **options)
+        half = self.half_widths[0] if mean.ndim == 1 else self.half_widths
+        return mean - half, mean + half
 
     def embed(
         self, molecules: str | Data | Iterable[str] | Iterable[Data], *, processes: int | None = None

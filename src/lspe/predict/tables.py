@@ -20,7 +20,7 @@ from lspe.data.table.targets import to_numbers
 from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
-from lspe.predict.naming import SD, output_names
+from lspe.predict.naming import HIGH, LOW, SD, output_names
 from lspe.predict.predictor import Predictions, Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 
@@ -120,10 +120,9 @@ def _new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
     names: dict[str, bool] = {}
     if predictor.task == "multiclass":
         names[f"{predictor.task_names[0]}_predicted"] = False
-    for value, sd in zip(output_names(*about), output_names(*about, SD), strict=True):
-        names[value] = True
-        if len(predictor.weights) > 1:
-            names[sd] = True
+    kinds = [None, *([SD] if len(predictor.weights) > 1 else []), *([LOW, HIGH] if len(predictor.half_widths) else [])]
+    for of_output in zip(*(output_names(*about, kind) for kind in kinds), strict=True):
+        names |= dict.fromkeys(of_output, True)
     names[REASON] = False
     return {_not_taken(name, taken): is_number for name, is_number in names.items()}
 
@@ -139,7 +138,10 @@ def _not_taken(name: str, taken: Sequence[str]) -> str:
 
 def _cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     """What is added to each row."""
-    numbers = part.mean if part.sd is None else np.stack([part.mean, part.sd], axis=2).reshape(len(part.mean), -1)
+    columns = [part.mean] if part.sd is None else [part.mean, part.sd]
+    if len(predictor.half_widths):
+        columns += [part.mean - predictor.half_widths, part.mean + predictor.half_widths]
+    numbers = np.stack(columns, axis=2).reshape(len(part.mean), -1)
     best = part.mean.argmax(axis=1).tolist()
     for row, values in enumerate(numbers.tolist()):
         cells: list[Cell] = list(values)

@@ -118,6 +118,16 @@ def _row_of_constant(summary: Mapping[str, Any], split: str, names: Sequence[str
     return [f"{split}, {CONSTANT[summary['task']]}", *scores]
 
 
+def intervals_in_words(summary: Mapping[str, Any]) -> str:
+    """How wide intervals are, and how many test values they hold; '' where there are none."""
+    intervals = summary.get("together", {}).get("intervals")
+    if intervals is None:
+        return ""
+    widths = ", ".join(f"{name} ± {width:.3g}" for name, width in intervals["half_widths"].items())
+    held = f"{intervals['coverage']:.0%} of new values are expected within {widths}"
+    return f"{held}; of the test values it were {intervals['test_coverage']:.0%}"
+
+
 def weights_in_words(summary: Mapping[str, Any]) -> str:
     """How much networks and forest count, and which is better alone; '' where there is no forest."""
     together = summary.get("together")
