@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from benchmarks import floor
+from benchmarks import floor, tables
 from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth
@@ -21,6 +21,7 @@ from lspe.encodings import KINDS, RandomWalkEncoding
 from lspe.experiment import build_network
 from lspe.nn import Network
 from tests.graphs import CORNER_CASES, cubic_8, decalin
+from tests.small import write_table
 
 
 def zinc_like(k: int) -> Batch:
@@ -135,3 +136,24 @@ def test_every_benchmark_gives_json(
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     result = json.loads(done.stdout)
     assert names <= set(result if place is None else result[place])
+
+
+def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None) -> None:
+    """Each result is a file of its own and is not computed again; all methods see the same division."""
+    write_table(tmp_path / "small.csv", "binary")
+    monkeypatch.setenv("LSPE_DATA", str(tmp_path))
+    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    arguments = ["--out", str(tmp_path / "out"), "--tables", "small", "--splits", "0", "--threads", "1"]
+    arguments += ["--methods", "forest, Morgan", "forest, descriptors", "chemprop"]
+    tables.main(arguments)
+    files = sorted((tmp_path / "out").iterdir())
+    assert [file.name for file in files] == [
+        "small--0--forest-Morgan.json",
+        "small--0--forest-descriptors.json",
+    ]
+    result = json.loads(files[1].read_text())
+    assert result["score"] == 1.0  # rings are counted among the descriptors
+    before = [file.stat().st_mtime_ns for file in files]
+    tables.main(arguments)
+    assert [file.stat().st_mtime_ns for file in files] == before
+    assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")

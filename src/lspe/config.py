@@ -96,6 +96,10 @@ def read_yaml(text: str, source: str) -> Any:
 
 
 def _reason(problem: Any) -> str:
+    if problem["type"] == "union_tag_invalid":
+        about = problem["ctx"]
+        known = [name.strip(" '") for name in about["expected_tags"].split(",")]
+        return unknown_name(about["discriminator"].strip("'"), str(about["tag"]), known)
     message: str = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing" or isinstance(problem["input"], dict | list | BaseModel):
         return message

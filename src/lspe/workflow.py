@@ -12,14 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
 from torch_geometric.data import Data
 
+from lspe.announcement import announce, members_for
+from lspe.blending import blend, is_blended
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
 from lspe.data.graphs.named import is_named
 from lspe.data.graphs.storage import is_stored_graphs
 from lspe.data.statistics import in_a_sentence
-from lspe.data.words import Fragments, Level, OnInvalid, SplitKind, TaskKind
+from lspe.data.words import Duplicates, Fragments, Level, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
 from lspe.devices import check_device
 from lspe.errors import UserError
 from lspe.experiment import (
@@ -41,13 +44,15 @@ from lspe.plots.scores import training_curves
 from lspe.plots.style import save
 from lspe.predict.splits import predict_split, together
 from lspe.training.distributed import is_first, wait_for_all
+from lspe.training.environment import default_threads
 from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.run import Run, check_free, open_runs
 from lspe.training.seeds_and_folds import train as train_all
 from lspe.training.words import Device
 
 DEFAULT = "nci/gatedgcn-lspe"
-DEFAULT_FOR_OWN_DATA = "own/gatedgcn-lspe"
+DEFAULT_FOR_TABLES = "own/molecules"
+DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
 DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
 DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
@@ -65,11 +70,15 @@ def train(
     level: Level | None = None,
     task: TaskKind | None = None,
     weight: str | None = None,
+    extra: Sequence[str] = (),
     split: SplitKind | None = None,
     split_column: str | None = None,
     folds: int | None = None,
     fragments: Fragments = "keep",
+    duplicates: Duplicates = "keep",
     on_invalid: OnInvalid = "error",
+    members: int | None = None,
+    descriptors: OptionalDescriptorKind | None = None,
     protocol: ProtocolKind | None = None,
     epochs: int | None = None,
     seeds: int | Sequence[int] | None = None,
@@ -100,11 +109,16 @@ def train(
         level: what the ``y`` of graphs belongs to, ``graph`` or ``node``; told by its shape if not given.
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
-        split: ``random``, ``scaffold`` or ``column``.
+        extra: columns of further numbers that are known of each molecule, also when predicting.
+        split: ``random``, ``scaffold`` or ``column``; if not given, as a column called split says, else random.
         split_column: column that says train, val or test.
         folds: cross-validate.
         fragments: what is done with salts: ``keep``, ``largest`` or ``error``.
+        duplicates: what is done with rows of the same molecule: ``keep`` them in one part, ``first`` or ``mean``.
         on_invalid: what is done with bad rows: ``error``, ``skip`` or ``nan``.
+        members: so many networks predict as one; by the size of the table if not given.
+        descriptors: what stands beside the networks' readout: ``rdkit``, ``morgan`` or ``none``; as in the preset
+            if not given.
         protocol: ``paper`` or ``fast``.
         epochs: at most so many.
         seeds: of weights and order; several are several trainings.
@@ -131,13 +145,19 @@ def train(
         "smiles": smiles,
         "task": task,
         "weight": weight,
-        "split": split or ("column" if split_column else "random"),
+        "extra": tuple(extra),
+        "split": split or ("column" if split_column else None),
         "split_column": split_column,
         "folds": folds,
         "fragments": fragments,
+        "duplicates": duplicates,
         "on_invalid": on_invalid,
     }
     experiment, graphs = experiment_for(data, preset, table, level)
+    if members is not None:
+        experiment = override(experiment, [f"training.members={members}"])
+    if descriptors is not None:
+        experiment = override(experiment, [f"model.descriptors={descriptors}"])
     experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
     folder = Path(out) if out is not None else default_folder(experiment, data)
     return carry_out(
@@ -176,7 +196,7 @@ def experiment_for(
         chosen = preset or default_for(graph_source.load())
         return with_own_data(read_experiment(chosen), graph_source), None
     source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
-    return with_own_data(read_experiment(preset or DEFAULT_FOR_OWN_DATA), source), None
+    return with_own_data(read_experiment(preset or DEFAULT_FOR_TABLES), source), None
 
 
 def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> GraphSource:
@@ -195,7 +215,7 @@ def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> G
 def default_for(data: GraphData) -> str:
     """The preset for one's own graphs if nobody names one."""
     if data.level == "graph":
-        return DEFAULT_FOR_OWN_DATA
+        return DEFAULT_FOR_GRAPHS
     return DEFAULT_FOR_NODES if data.divided == "graphs" else DEFAULT_FOR_NODES_OF_ONE_GRAPH
 
 
@@ -264,13 +284,17 @@ def carry_out(
     if graphs is not None:
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
+    experiment = members_for(experiment, data, processes=devices * options["nodes"])
+    torch.set_num_threads(options["threads"] or default_threads(devices))
     if experiment.graphs is not None:
         progress.note(in_a_sentence(data))
-    network = None if start is None else Run.open(start).network()
+    elif experiment.dataset == OWN and is_first():
+        progress.say(announce(experiment, data))
+    network = None if start is None else open_runs(Path(start))[0].network()
     options |= {"device": device, "devices": devices, "progress": progress}
     run = train_all(experiment, data, folder, start=network, resume=resume, **options)
     if is_first():
-        write_for_people(run, data, progress)
+        write_for_people(run, data, progress, torch.get_num_threads())
     return run
 
 
@@ -284,8 +308,11 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
     return with_own_data(experiment, GraphSource(path=str(path.absolute())))
 
 
-def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
-    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture."""
+def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int) -> None:
+    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
+
+    What predicts as one is put together first.
+    """
     runs = open_runs(run.path)
     save(training_curves(runs), run.path / "curves", "png")
     if data.report is not None:
@@ -295,8 +322,8 @@ def write_for_people(run: Run, data: GraphData, progress: Progress) -> None:
             progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
     if run.config.dataset == OWN:
         tests = []
-        for one in runs:
-            tests.append(predict_split(one, data))
+        for one in [run] if (run.config.training.members or 1) > 1 else runs:
+            tests.append(blend(one, data, threads=threads).both if is_blended(one) else predict_split(one, data))
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")

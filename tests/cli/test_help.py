@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lspe.cli.main import app
 
-SCREEN = 48
+SCREEN = 54
 GROUP = typer.main.get_command(app)
 COMMANDS = [*GROUP.commands, *(f"data {name}" for name in GROUP.commands["data"].commands)]  # type: ignore[attr-defined]
 

@@ -29,7 +29,10 @@ def lspe(*arguments: object) -> str:
 
 
 def train(table: Path, folder: Path, *arguments: object) -> str:
-    return lspe("train", "--data", table, "--out", folder, "--epochs", 2, "--threads", 1, *SETTINGS, *arguments)
+    network = "own/gatedgcn-lspe"
+    return lspe(
+        "train", network, "--data", table, "--out", folder, "--epochs", 2, "--threads", 1, *SETTINGS, *arguments
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +92,7 @@ def test_rows_that_were_left_out_are_listed(tmp_path: Path, tables: dict[str, Pa
     [
         (["zinc/gatedgcn-lpse"], "did you mean 'zinc/gatedgcn-lspe'"),
         (["--set", "model.layer=2"], "did you mean 'layers'"),
+        (["--set", "model.name=gin"], r"model: unknown name 'gin': known: gatedgcn, pna, san, graphit"),
         (["own/gatedgcn-lspe"], r"--data table\.csv"),
         (["--data", "nowhere.csv"], r"nowhere\.csv"),
         (["runs/nothing/config.yaml"], "no such file"),

@@ -9,7 +9,15 @@ from rdkit import Chem
 from lspe.data import DataError
 from lspe.data.errors import MoleculeError
 from lspe.data.molecules.smiles import parse, scaffold
-from lspe.data.splits import check_partition, column_split, hold_out, k_folds, random_split, scaffold_split
+from lspe.data.splits import (
+    check_partition,
+    column_split,
+    hold_out,
+    k_folds,
+    random_split,
+    rotate_validation,
+    scaffold_split,
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -81,7 +89,7 @@ def test_folds_of_groups_are_about_equal() -> None:
 
 
 def test_too_few_groups_for_the_folds_are_refused() -> None:
-    with pytest.raises(DataError, match="there are 3 scaffolds, too few for 4 folds"):
+    with pytest.raises(DataError, match="there are 3 scaffolds or different molecules, too few for 4 parts"):
         k_folds(30, 4, groups=np.arange(30) % 3)
 
 
@@ -165,3 +173,39 @@ def test_impossible_divisions_are_refused() -> None:
         k_folds(5, 6)
     with pytest.raises(DataError, match="at least 3"):
         k_folds(5, 2)
+
+
+def test_groups_are_never_torn_apart() -> None:
+    groups = np.random.default_rng(0).integers(0, 40, size=120)
+    parts = random_split(120, groups=groups)
+    found = [set(groups[part]) for part in parts.values()]
+    assert sum(map(len, found)) == len(set(groups))
+    assert sorted(np.concatenate(list(parts.values()))) == list(range(120))
+    assert min(map(len, parts.values())) > 0
+
+
+def test_single_molecules_are_divided_as_if_there_were_no_groups() -> None:
+    """Runs name a seed, not their rows."""
+    labels = np.arange(50) % 3
+    with_groups = random_split(50, seed=4, labels=labels, groups=np.arange(50)[::-1])
+    for name, part in random_split(50, seed=4, labels=labels).items():
+        assert (with_groups[name] == part).all()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_every_graph_that_is_not_tested_validates_one_member(grouped: bool) -> None:
+    groups = np.repeat(np.arange(50), 2) if grouped else None
+    splits = random_split(100, groups=groups)
+    divisions = rotate_validation(splits, 5, groups=groups)
+    validated = np.concatenate([one["val"] for one in divisions])
+    assert sorted(validated) == sorted(np.concatenate([splits["train"], splits["val"]]))
+    for one in divisions:
+        assert (one["test"] == splits["test"]).all()
+        assert not set(one["train"]) & set(one["val"])
+        if groups is not None:
+            assert not set(groups[one["train"]]) & set(groups[one["val"]])
+
+
+def test_too_few_graphs_for_the_members_are_refused() -> None:
+    with pytest.raises(DataError, match="3 graphs to learn from cannot be divided among 5 members"):
+        rotate_validation({"train": np.arange(2), "val": np.array([2]), "test": np.array([3])}, 5)

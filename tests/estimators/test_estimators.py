@@ -257,6 +257,9 @@ def test_an_ensemble_is_the_mean_of_its_networks() -> None:
     each = [lspe.predict.Predictor([one]).predict(SMILES) for one in model.predictor_.members]
     np.testing.assert_allclose(model.predict(SMILES), np.mean(each, axis=0))
     assert np.std(each, axis=0).min() > 0
+    mean, sd = model.predict(SMILES, return_std=True)
+    np.testing.assert_allclose(mean, np.mean(each, axis=0))
+    np.testing.assert_allclose(sd, np.std(each, axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("networks", [1, 2])

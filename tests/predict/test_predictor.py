@@ -185,9 +185,11 @@ def test_vectors_lead_to_the_prediction_and_belong_to_their_atoms() -> None:
     np.testing.assert_allclose(benzene, np.broadcast_to(benzene[0], benzene.shape), rtol=1e-4, atol=1e-5)
 
 
-def test_vectors_are_of_one_network() -> None:
-    with pytest.raises(UserError, match="choose one run"):
-        Predictor([member(), member(seed=1)]).embed("CCO")
+def test_vectors_of_an_ensemble_are_those_of_its_first_network() -> None:
+    first, other = member(), member(seed=1)
+    vectors = Predictor([first, other]).embed("CCO")
+    np.testing.assert_array_equal(vectors.graph, Predictor([first]).embed("CCO").graph)
+    assert (vectors.graph != Predictor([other]).embed("CCO").graph).any()
 
 
 def test_a_run_folder_predicts_as_the_network_in_it(tmp_path: Path) -> None:

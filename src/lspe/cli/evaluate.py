@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,19 +12,21 @@ from lspe.training.words import Which
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    table: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TABLE]", help="Other molecules with known labels, instead of its own data."),
+    ] = None,
     split: Annotated[SplitName, typer.Option(help="Which part of the data.")] = "test",
     weights: Annotated[Which, typer.Option(help="Of the last or best epoch, or as reported.")] = "reported",
     as_json: Annotated[bool, typer.Option("--json", help="Print an object instead of a table.")] = False,
     root: Annotated[Path | None, typer.Option(help="Where data sets are.")] = None,
 ) -> None:
-    """Score a trained network on a part of its data.
+    """Score a trained network on a part of its data, or a model of molecules on another table.
 
-    Example: lspe evaluate runs/zinc-gatedgcn-lspe-seed41 --split val
+    Examples: lspe evaluate runs/zinc-gatedgcn-lspe-seed41 --split val
+              lspe evaluate runs/logS measured-since.csv
     """
-    from lspe.experiment.task import format_score
-    from lspe.training.seeds_and_folds import evaluate_runs
-
-    results = evaluate_runs(run, split, weights, root=root)
+    results = _on_own_data(run, split, weights, root) if table is None else _on_table(run, table, weights)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
         return
@@ -32,11 +34,44 @@ def evaluate(
     from rich.table import Table
 
     from lspe.cli.console import console
+    from lspe.experiment.task import format_score
 
-    table = Table(box=None)
+    shown = Table(box=None)
     names = list(next(iter(results.values())))
     for header in ("run", *names):
-        table.add_column(header, justify="left" if header == "run" else "right")
+        shown.add_column(header, justify="left" if header == "run" else "right")
     for name, scores in results.items():
-        table.add_row(name, *(format_score(metric, scores[metric]) for metric in names))
-    console().print(table)
+        shown.add_row(name, *(format_score(metric, scores.get(metric)) for metric in names))
+    console().print(shown)
+
+
+def _on_own_data(run: Path, split: SplitName, weights: Which, root: Path | None) -> dict[str, Any]:
+    """Of each network; on the test part also of all that predicts as one."""
+    from lspe.blending import is_blended
+    from lspe.experiment import load_data
+    from lspe.predict import load
+    from lspe.predict.scoring import predict_test
+    from lspe.predict.splits import scores_of
+    from lspe.training.run import Run
+    from lspe.training.seeds_and_folds import evaluate_runs
+
+    results = evaluate_runs(run, split, weights, root=root)
+    opened = Run.open(run)
+    if split == "test" and opened.config.table is not None and opened.config.fold is None and is_blended(opened):
+        data = load_data(opened.config, root)
+        if not data.folds:
+            results["together"] = scores_of(predict_test(load(run, which=weights), data))
+    return results
+
+
+def _on_table(run: Path, table: Path, weights: Which) -> dict[str, Any]:
+    """Of all that predicts as one, and of each target where there are several."""
+    from lspe.predict import load
+    from lspe.predict.scoring import predict_labelled
+    from lspe.predict.splits import scores_by_target, scores_of
+
+    predictions = predict_labelled(load(run, which=weights), table)
+    results: dict[str, Any] = {f"{len(predictions.y)} molecules": scores_of(predictions)}
+    if len(predictions.task_names) > 1:
+        results |= scores_by_target(predictions)
+    return results

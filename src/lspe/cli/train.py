@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lspe.data.words import Fragments, Level, OnInvalid, SplitKind, TaskKind
+from lspe.data.words import Duplicates, Fragments, Level, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
 from lspe.errors import UserError
 from lspe.experiment.protocol import ProtocolKind
 from lspe.training.words import Device
@@ -41,7 +41,7 @@ def train(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Table with SMILES; or graphs: file, folder, pyg:NAME.",
+            help="Table with SMILES, SDF; or graphs: file, folder, pyg:NAME.",
             rich_help_panel=TABLE,
         ),
     ] = None,
@@ -63,6 +63,10 @@ def train(
     weight_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="How much a row counts.", rich_help_panel=TABLE)
     ] = None,
+    extra_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Numbers known of each molecule; repeat.", rich_help_panel=TABLE),
+    ] = None,
     split: Annotated[
         SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
     ] = None,
@@ -78,6 +82,25 @@ def train(
             metavar="DO", help="Salts: keep (as usual), largest or error.", show_default=False, rich_help_panel=TABLE
         ),
     ] = "keep",
+    duplicates: Annotated[
+        Duplicates,
+        typer.Option(
+            metavar="DO",
+            help="Rows of one molecule: keep in one part (as usual), first or mean.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = "keep",
+    members: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Networks that predict as one; otherwise by size.", rich_help_panel=TABLE
+        ),
+    ] = None,
+    descriptors: Annotated[
+        OptionalDescriptorKind | None,
+        typer.Option(metavar="KIND", help="Beside the networks' readout: rdkit, morgan, none.", rich_help_panel=TABLE),
+    ] = None,
     on_invalid: Annotated[
         OnInvalid,
         typer.Option(
@@ -131,10 +154,14 @@ def train(
             level=level,
             task=task,
             weight=weight_column,
+            extra=extra_column or (),
             split=split,
             split_column=split_column,
             folds=folds,
             fragments=fragments,
+            duplicates=duplicates,
+            members=members,
+            descriptors=descriptors,
             on_invalid=on_invalid,
             protocol=protocol,
             epochs=epochs,
@@ -163,7 +190,7 @@ def _show(run: "Run") -> None:
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.training.summary import score_rows
+    from lspe.training.summary import intervals_in_words, score_rows, weights_in_words
 
     summary = run.summary
     table = Table(box=None)
@@ -174,6 +201,9 @@ def _show(run: "Run") -> None:
         table.add_row(*row)
     out = console()
     out.print(table)
+    for words in (weights_in_words(summary), intervals_in_words(summary)):
+        if words:
+            out.print(words, highlight=False)
     out.print(f"run folder: {run.path}", highlight=False)
     if run.config.table is not None or run.config.graphs is not None:
         others = "graphs.npz" if run.config.table is None else "molecules.csv"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ import numpy as np
 
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.packed.cache import build_once
-from lspe.data.packed.container import open_arrays
+from lspe.data.packed.container import Array, open_arrays
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
-from lspe.data.splits import Splits
-from lspe.data.words import Divided, Level, TaskKind
+from lspe.data.splits import Splits, rotate_validation
+from lspe.data.words import DescriptorKind, Divided, Level, OptionalDescriptorKind, TaskKind
 from lspe.features import Features, read_features
 
 
@@ -78,12 +78,24 @@ class GraphData(Description):
     """Graphs, what is to be learned from them, and how they are divided.
 
     Either `splits` holds the indices of ``train``, ``val`` and ``test``, or `folds` holds one such division
-    a fold and :meth:`fold` chooses one.
+    a fold and :meth:`fold` chooses one. `descriptors` are numbers of each graph as a whole by kind, [G, width], where
+    the graphs are molecules. `groups` [G] numbers what must not be in two parts: scaffolds, or molecules that occur
+    more than once. `smiles` [G], `smiles_column` and `molecule_names` [G] are those of the table the
+    graphs come from, and `division` says how they were divided. `extra` [G, E] are further numbers that are known of
+    each graph.
     """
 
     graphs: PackedGraphs
     splits: Splits = field(default_factory=dict)
     folds: list[Splits] = field(default_factory=list)
+    descriptors: Mapping[DescriptorKind, Array] = field(default_factory=dict)
+    groups: Array | None = None
+    smiles: Sequence[str] | None = None
+    smiles_column: str | None = None
+    molecule_names: Sequence[str] | None = None
+    extra_names: tuple[str, ...] = ()
+    extra: Array | None = None
+    division: str = ""
 
     def split(self, name: str) -> PackedGraphs:
         """The graphs of one split; where targets are divided, all graphs, with the targets of this split known."""
@@ -103,6 +115,22 @@ class GraphData(Description):
             raise DataError(f"{self.name} has {len(self.folds)} folds, numbered from 0; there is no fold {number}")
         return replace(self, splits=self.folds[number])
 
+    def member(self, number: int, parts: int) -> GraphData:
+        """The same data as one member of an ensemble sees it: part `number` of all that is not tested validates."""
+        divisions = rotate_validation(self.splits, parts, labels=self.strata, groups=self.groups)
+        if not 0 <= number < parts:
+            raise DataError(f"{self.name} is divided among {parts} members, numbered from 0; there is no {number}")
+        return replace(self, splits=divisions[number])
+
+    @property
+    def strata(self) -> Array | None:
+        """What to stratify by: the classes, where there is one target and none of them is too rare for it."""
+        y = self.graphs.graph["y"]
+        if self.task == "regression" or (self.task == "binary" and y.shape[1] > 1):
+            return None
+        labels = y.reshape(-1).astype(np.int64)
+        return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
+
     def with_encoding(self, kind: str, k: int) -> GraphData:
         """The same data with an encoding (:meth:`PackedGraphs.with_encoding`)."""
         return self.with_encodings([(kind, k)])
@@ -110,6 +138,21 @@ class GraphData(Description):
     def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> GraphData:
         """The same data with several encodings, each a kind and its number of columns."""
         return replace(self, graphs=self.graphs.with_encodings(encodings))
+
+    def with_descriptors(self, kind: OptionalDescriptorKind) -> GraphData:
+        """The same data with these descriptors, and the extra numbers, as a column of the graphs, for networks."""
+        if kind == "none" and not self.extra_names:
+            return self
+        parts = [] if self.extra is None else [self.extra]
+        if kind != "none" and kind not in self.descriptors:
+            raise DataError(
+                f"{self.name} has no {kind} descriptors: these are of molecules that come as SMILES in a table. "
+                "Leave them out: model.descriptors=none (--descriptors none)"
+            )
+        if kind != "none":
+            parts.append(self.descriptors[kind])
+        columns = {**self.graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)}
+        return replace(self, graphs=replace(self.graphs, graph=columns, path=None))  # which holds no descriptors
 
     def save(self, path: Path) -> GraphData:
         """Write everything to ``path``, and give it back as mapped from there."""

@@ -38,13 +38,50 @@ def by_code(codes: ArrayLike) -> Splits:
 
 
 def random_split(
-    count: int, fractions: Fractions = (0.8, 0.1, 0.1), *, seed: int = 0, labels: ArrayLike | None = None
+    count: int,
+    fractions: Fractions = (0.8, 0.1, 0.1),
+    *,
+    seed: int = 0,
+    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Splits:
-    """A random division with a fixed seed; with `labels`, each part has the classes in the same
-    proportions.
+    """A random division with a fixed seed; with `labels`, each part has the classes in the same proportions; with
+    `groups`, no group is in two parts.
     """
+    if groups is not None:
+        return _random_split_of_groups(np.asarray(groups), fractions, seed, labels)
     order = _shuffled(count, seed, labels)
     return {name: np.sort(order[part]) for name, part in in_order(split_sizes(count, fractions)).items()}
+
+
+def _random_split_of_groups(groups: Index, fractions: Fractions, seed: int, labels: ArrayLike | None) -> Splits:
+    """Groups are divided as single graphs would be, each with the label of its first one."""
+    found, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    by_first = np.argsort(first)
+    of_groups = None if labels is None else np.asarray(labels)[first[by_first]]
+    part = np.empty(len(found), dtype=np.int64)
+    for number, members in enumerate(random_split(len(found), fractions, seed=seed, labels=of_groups).values()):
+        part[by_first[members]] = number
+    return by_code(part[group])
+
+
+def rotate_validation(
+    splits: Splits, parts: int, *, seed: int = 0, labels: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> list[Splits]:
+    """Divide training and validation part together into `parts`, and let each of them validate in turn.
+
+    What is tested stays what it is. `labels` and `groups` as in :func:`k_folds`.
+    """
+    both = np.sort(np.concatenate([splits["train"], splits["val"]]))
+    if not 2 <= parts <= len(both):
+        raise DataError(f"{len(both)} graphs to learn from cannot be divided among {parts} members: use fewer members")
+    strata = None if labels is None else np.asarray(labels)[both]
+    if groups is None:
+        number = _dealt(len(both), parts, seed, strata)
+    else:
+        number = _grouped(np.asarray(groups)[both], parts, seed, strata)
+    rest = {name: part for name, part in splits.items() if name not in ("train", "val")}
+    return [{"train": both[number != part], "val": both[number == part], **rest} for part in range(parts)]
 
 
 def hold_out(indices: Index, labels: ArrayLike, parts: int, *, seed: int = 0) -> tuple[Index, Index]:
@@ -105,14 +142,21 @@ def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1))
     return by_code(part_of_group[group])
 
 
+_PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "holdout"), "test"),
+}
+
+
+def part_of(value: str) -> str:
+    """``train``, ``val`` or ``test``, as a cell says; '' if it says something else."""
+    return _PARTS.get(value.strip().lower(), "")
+
+
 def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None) -> Splits:
     """Divide as a column says; where it names no validation part, a tenth of the training part becomes one."""
-    known = {
-        **dict.fromkeys(("train", "training"), "train"),
-        **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-        **dict.fromkeys(("test", "testing", "holdout"), "test"),
-    }
-    parts = [known.get(value.strip().lower(), "") for value in values]
+    parts = [part_of(value) for value in values]
     if "" in parts:
         position = parts.index("")
         raise DataError(
@@ -175,7 +219,8 @@ def _grouped(groups: Index, folds: int, seed: int, labels: ArrayLike | None) -> 
 
     if (found := len(np.unique(groups))) < folds:
         raise DataError(
-            f"there are {found} scaffolds, too few for {folds} folds. Use fewer folds, or divide at random."
+            f"there are {found} scaffolds or different molecules, too few for {folds} parts. Use fewer folds or "
+            "members, or divide at random."
         )
     strata = np.zeros(len(groups), dtype=np.int64) if labels is None else np.asarray(labels)
     if np.unique(strata, return_counts=True)[1].min() < folds:

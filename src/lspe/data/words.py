@@ -25,3 +25,15 @@ Fragments = Literal["keep", "largest", "error"]
 
 OnInvalid = Literal["error", "skip", "nan"]
 """What is done with rows that cannot be used."""
+
+Duplicates = Literal["keep", "first", "mean"]
+"""What is done with rows of the same molecule: all kept, in one part of the division; only the first; or their mean."""
+
+DescriptorKind = Literal["rdkit", "morgan"]
+"""Numbers of a molecule as a whole: RDKit's descriptors, or a Morgan fingerprint."""
+
+OptionalDescriptorKind = Literal["none", "rdkit", "morgan"]
+"""The same, or none."""
+
+DESCRIPTOR_WIDTH: dict[DescriptorKind, int] = {"rdkit": 206, "morgan": 2048}
+"""How many numbers a molecule has of each kind."""

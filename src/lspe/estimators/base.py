@@ -128,10 +128,10 @@ class Estimator(BaseEstimator):
         assignments = [f"{place}={value}" for place, value in given.items()]
         return override(experiment, [*assignments, "training.protocol.report=last", *(self.settings or [])])
 
-    def _predict(self, molecules: Any) -> Any:
+    def _predict(self, molecules: Any, **options: Any) -> Any:
         check_is_fitted(self)
         everything = column_of(molecules)
-        values = self.predictor_.predict(everything, processes=self.processes)
+        values = self.predictor_.predict(everything, processes=self.processes, **options)
         refuse_unread(everything, self.predictor_.reasons)
         return values
 

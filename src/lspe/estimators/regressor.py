@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,16 @@ class LSPERegressor(RegressorMixin, Estimator):
         """Learn ``y``, [M] or [M, T], of the molecules ``X``. NaN in a table of targets is a label not known."""
         return self._fit(X, number_targets(y, "regression"), sample_weight)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Values in the units of ``y``, [M] or [M, T]."""
-        return self._predict(X)
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> NDArray[np.float64]: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Values in the units of ``y``, [M] or [M, T]; with ``return_std`` also their spread over the networks.
+
+        >>> mean, sd = LSPERegressor(networks=3).fit(smiles, y).predict(["CCO"], return_std=True)
+        """
+        return self._predict(X, return_std=return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any | None = None) -> float:
         """R², over several targets their mean; labels that are not known do not count."""

@@ -1,12 +1,14 @@
 """The data of an experiment, and what these decide of it."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
-from lspe.data.words import Level
+from lspe.data.words import DescriptorKind, Level
+from lspe.experiment.protocol import FEWEST_EPOCHS
 from lspe.experiment.task import SCORES, Task
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
@@ -16,8 +18,12 @@ from lspe.nn.readout import Readout
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
     """The data of an experiment, with the encodings its network takes; folds are not chosen yet."""
+    wanted = experiment.model.descriptors
     if experiment.table is not None:
-        data = experiment.table.load(processes)
+        kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
+        if wanted != "none" and not kinds:
+            kinds = (wanted,)
+        data = experiment.table.load(processes, descriptors=kinds)
     elif experiment.graphs is not None:
         data = experiment.graphs.load()
     elif experiment.dataset == OWN:
@@ -26,7 +32,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
         )
     else:
         data = load_benchmark(experiment.dataset, root)
-    return data.with_encodings(experiment.model.encodings)
+    return data.with_encodings(experiment.model.encodings).with_descriptors(wanted)
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
@@ -51,6 +57,15 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
             f"choose among {', '.join(SCORES[data.task])}"
         )
+    protocol = experiment.training.protocol
+    if protocol.kind == "fast" and protocol.max_steps is not None:
+        steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+        epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
+        shorter = protocol.model_copy(update={"max_epochs": epochs})
+        experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
+    if data.extra_names:
+        wider = experiment.model.model_copy(update={"extra": len(data.extra_names)})
+        experiment = _with(experiment, "model", wider)
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))

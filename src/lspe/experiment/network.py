@@ -7,6 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import nn
 
 from lspe.config import Strict, unknown_name
+from lspe.data.words import DESCRIPTOR_WIDTH, OptionalDescriptorKind
 from lspe.encodings.kinds import NONE, check_encoding
 from lspe.features import (
     WIDEST,
@@ -18,6 +19,7 @@ from lspe.features import (
     OGBFeatures,
     Positive,
 )
+from lspe.nn.descriptors import DescriptorInput
 from lspe.nn.embed import (
     CategoricalEmbedder,
     ConstantEmbedder,
@@ -56,6 +58,8 @@ class _NetworkConfig(Strict):
     residual: bool = True
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
+    descriptors: OptionalDescriptorKind = "none"
+    extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -178,10 +182,12 @@ ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
+    width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
+    beside = DescriptorInput(width, model.hidden_dim, dropout=model.dropout) if width else None
     return Network(
         _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
-        Head(model.hidden_dim, outputs, dropout=model.head_dropout),
+        Head(model.hidden_dim * (1 if beside is None else 2), outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,
@@ -195,6 +201,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         normalize_positions=model.normalize_positions,
         position_epsilon=model.position_epsilon,
         dropout=model.head_dropout,
+        descriptors=beside,
     )
 
 

@@ -58,8 +58,11 @@ def with_protocol(experiment: Experiment, kind: ProtocolKind) -> Experiment:
 
 
 def with_epochs(experiment: Experiment, epochs: int) -> Experiment:
-    """The same experiment with at most so many epochs."""
-    return override(experiment, [f"training.protocol.max_epochs={epochs}"])
+    """The same experiment with so many epochs, however large the data are."""
+    limits = [f"training.protocol.max_epochs={epochs}"]
+    if experiment.training.protocol.kind == "fast":
+        limits.append("training.protocol.max_steps=null")
+    return override(experiment, limits)
 
 
 def with_own_data(experiment: Experiment, source: TableSource | GraphSource | None) -> Experiment:
@@ -76,4 +79,7 @@ def with_own_data(experiment: Experiment, source: TableSource | GraphSource | No
     if values["model"]["name"] == "pna":
         values["model"]["delta"] = None
     values["training"]["standardize"] = True
+    if not isinstance(source, TableSource):  # graphs have no SMILES to describe
+        values["model"]["descriptors"] = "none"
+        values["training"]["forest"] = False
     return validate(Experiment, values, experiment.name)

@@ -8,6 +8,8 @@ from pydantic import Field
 from lspe.config import Strict
 
 PAPER_SEEDS = (41, 95, 12, 35)
+FEWEST_EPOCHS = 20
+"""However large a set is."""
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 ProtocolKind = Literal["paper", "fast"]
@@ -45,6 +47,8 @@ class FastProtocol(Strict):
     """AdamW; a short warm-up, then a cosine to zero over a fixed number of epochs.
 
     Gradients are clipped to norm ``clip``; the weights that count are an exponential moving average of decay ``ema``.
+    With ``max_steps`` a large set is gone through less often: as many epochs as make up so many steps, but not fewer
+    than ``FEWEST_EPOCHS``. With ``patience`` training stops when the validation loss has not fallen for so many epochs.
     """
 
     kind: Literal["fast"] = "fast"
@@ -54,6 +58,8 @@ class FastProtocol(Strict):
     clip: PositiveFloat = 5.0
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
     max_epochs: Annotated[int, Field(ge=1)] = 100
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+    patience: Annotated[int, Field(ge=1)] | None = None
     max_hours: PositiveFloat | None = None
     report: ReportedWeights = "last"
 
@@ -72,11 +78,16 @@ class Training(Strict):
     """Everything about training that is not the network or the data.
 
     ``standardize``: targets of a regression are brought to mean 0 and standard deviation 1 of the training split;
-    predictions and scores are in the original units all the same.
+    predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
+    best epoch. ``members``: so many networks, each with another part of the data as its validation, predict as one;
+    ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
+    best_by: Literal["score", "loss"] = "score"
+    members: Annotated[int, Field(ge=1)] | None = 1
+    forest: bool = False
     positional_loss: PositionalLoss | None = None
     seeds: tuple[Seed, ...] = PAPER_SEEDS

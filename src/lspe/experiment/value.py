@@ -19,14 +19,15 @@ OWN = "own"
 class Experiment(Preset):
     """A preset with the seed of its weights and order, the fold, and the table or graphs of one's own data.
 
-    With ``seeds``, or where the data come in folds and no ``fold`` is chosen, it is several trainings, one per
-    seed and fold.
+    ``member`` is which network of an ensemble this is. With ``seeds``, or where the data come in folds and no ``fold``
+    is chosen, it is several trainings, one per seed and fold.
     """
 
     table: TableSource | None = None
     graphs: GraphSource | None = None
     seed: Seed = PAPER_SEEDS[0]
     fold: Annotated[int, Field(ge=0)] | None = None
+    member: Annotated[int, Field(ge=0)] | None = None
     seeds: tuple[Seed, ...] = ()
 
     @model_validator(mode="after")

@@ -68,6 +68,8 @@ class Network(nn.Module):
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.
+        descriptors: what takes ``data.descriptors``, numbers of the graph as a whole; its result stands beside the
+            readout before the head.
 
     """
 
@@ -90,6 +92,7 @@ class Network(nn.Module):
         normalize_positions: bool = False,
         position_epsilon: float = 1e-6,
         dropout: float = 0.0,
+        descriptors: nn.Module | None = None,
     ) -> None:
         super().__init__()
         check_combination(encoding, k, lspe, final)
@@ -110,6 +113,7 @@ class Network(nn.Module):
         self.normalize_positions = normalize_positions
         self.position_epsilon = position_epsilon
         self.dropout = dropout
+        self.descriptors = descriptors
         if self._kind is not None:
             check_signs(self._kind, signs)
             self.embed_p = SignInvariantEmbedding(k, dim) if signs == "invariant" else nn.Linear(k, dim)
@@ -146,7 +150,15 @@ class Network(nn.Module):
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        return Output(self.head(readout(h, graph, self.readout)), h, p)
+        return Output(self.head(self._with_descriptors(readout(h, graph, self.readout), data)), h, p)
+
+    def _with_descriptors(self, read_out: Tensor, data: Data) -> Tensor:
+        """``[B, d]`` → ``[B, d]``, or ``[B, 2 d]`` where the network takes descriptors."""
+        if self.descriptors is None:
+            return read_out
+        if getattr(data, "descriptors", None) is None:
+            raise ValueError("the data have no 'descriptors', which the network takes beside its readout")
+        return torch.cat([read_out, self.descriptors(data.descriptors)], dim=-1)
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from lspe.plots.style import FAINT, MUTED, OKABE_ITO, style
 from lspe.predict.splits import SplitPredictions
 
-MOST = 9
-"""Targets, or classes, that are drawn; more would not be readable."""
+CURVES = 6
+"""Targets, or classes, in one panel."""
 
 
 def picture_of(test: SplitPredictions) -> tuple[str, Any]:
@@ -21,11 +22,11 @@ def picture_of(test: SplitPredictions) -> tuple[str, Any]:
 
 
 def parity(test: SplitPredictions) -> Any:
-    """A panel a target: predicted against true values, the diagonal, MAE, RMSE and R²."""
+    """A panel per target: predicted against true values, the diagonal, MAE, RMSE and R²."""
     from matplotlib.figure import Figure
 
-    names = test.task_names[:MOST]
-    columns = min(3, len(names))
+    names = test.task_names
+    columns = min(3 if len(names) <= 9 else 6, len(names))
     rows = math.ceil(len(names) / columns)
     with style():
         figure = Figure(figsize=(3.2 * columns, 3.1 * rows), layout="constrained")
@@ -66,29 +67,42 @@ def _scores(true: NDArray[np.float64], predicted: NDArray[np.float64]) -> str:
 
 
 def roc(test: SplitPredictions) -> Any:
-    """A curve a yes/no target, or a class against all others: true against false positives, with the area below."""
+    """A curve per yes/no target, or class against all others: true against false positives, with the area below.
+
+    A panel has as many curves as can be told apart; more targets get more panels.
+    """
     from matplotlib.figure import Figure
-    from sklearn.metrics import auc, roc_curve
 
     with style():
-        figure = Figure(figsize=(3.9, 3.6), layout="constrained")
-        axes = figure.subplots()
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
-        for number, (name, true, score) in enumerate(_questions(test)[:MOST]):
-            line = "-" if number < len(OKABE_ITO) else "--"
-            colour = OKABE_ITO[number % len(OKABE_ITO)]
-            if len(np.unique(true)) < 2:
-                axes.plot([], [], line, color=colour, label=f"{name}: only one class")
-                continue
-            false_positives, true_positives, _ = roc_curve(true, score)
-            area = auc(false_positives, true_positives)
-            axes.plot(false_positives, true_positives, line, color=colour, label=f"{name}: {area:.3f}")
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate", ylabel="true positive rate")
-        axes.set_title(f"ROC of {len(test.y):,} test {test.level}s")
-        axes.set_aspect("equal")
-        axes.grid(color=FAINT)
-        axes.legend(title="area under the curve", loc="lower right")
+        questions = _questions(test)
+        panels = math.ceil(len(questions) / CURVES)
+        columns = min(4, panels)
+        rows = math.ceil(panels / columns)
+        figure = Figure(figsize=(3.9 * columns, 3.6 * rows), layout="constrained")
+        figure.suptitle(f"ROC of {len(test.y):,} test {test.level}s")
+        for panel, axes in enumerate(figure.subplots(rows, columns, squeeze=False).flat):
+            if some := questions[panel * CURVES : (panel + 1) * CURVES]:
+                _draw_roc(axes, some)
+            else:
+                axes.set_visible(False)
     return figure
+
+
+def _draw_roc(axes: Any, questions: Sequence[tuple[str, NDArray[np.float64], NDArray[np.float64]]]) -> None:
+    from sklearn.metrics import auc, roc_curve
+
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
+    for colour, (name, true, score) in zip(OKABE_ITO, questions, strict=False):
+        if len(np.unique(true)) < 2:
+            axes.plot([], [], color=colour, label=f"{name}: only one class")
+            continue
+        false_positives, true_positives, _ = roc_curve(true, score)
+        area = auc(false_positives, true_positives)
+        axes.plot(false_positives, true_positives, color=colour, label=f"{name}: {area:.3f}")
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate", ylabel="true positive rate")
+    axes.set_aspect("equal")
+    axes.grid(color=FAINT)
+    axes.legend(title="area under the curve", loc="lower right")
 
 
 def _questions(test: SplitPredictions) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,9 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
-from lspe.data.words import Level
+from lspe.data.packed.container import Array
+from lspe.data.words import DescriptorKind, Level
+from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
@@ -101,18 +103,37 @@ class Member:
 
 
 class GraphsWithEncodings:
-    """Graphs with the encodings that networks ask for, each computed once."""
+    """Graphs with the encodings that networks ask for, each computed once, and with descriptors."""
 
-    def __init__(self, graphs: PackedGraphs) -> None:
+    def __init__(
+        self,
+        graphs: PackedGraphs,
+        descriptors: Mapping[DescriptorKind, Array] | None = None,
+        extra: Array | None = None,
+    ) -> None:
         self.graphs = graphs
+        self.descriptors = descriptors or {}
+        self.extra = extra
         self._by_encodings: dict[tuple[tuple[str, int], ...], PackedGraphs] = {}
 
     def for_network(self, member: Member) -> PackedGraphs:
         """The graphs as the network of `member` takes them."""
-        encodings = member.experiment.model.encodings
-        if encodings not in self._by_encodings:
-            self._by_encodings[encodings] = self.graphs.with_encodings(encodings)
-        return self._by_encodings[encodings]
+        model = member.experiment.model
+        if model.encodings not in self._by_encodings:
+            self._by_encodings[model.encodings] = self.graphs.with_encodings(model.encodings)
+        graphs = self._by_encodings[model.encodings]
+        wanted = model.descriptors
+        if (wanted == "none" and not model.extra) or "descriptors" in graphs.graph:
+            return graphs
+        if wanted != "none" and wanted not in self.descriptors:
+            raise UserError(
+                f"{member.name} takes {wanted} descriptors, which only SMILES give: predict SMILES, or train with "
+                "--descriptors none to predict graphs"
+            )
+        parts = [self.extra] if self.extra is not None else []
+        if wanted != "none":
+            parts.append(self.descriptors[wanted])
+        return replace(graphs, graph={**graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)})
 
 
 def _batches(graphs: PackedGraphs) -> Iterator[Batch]:

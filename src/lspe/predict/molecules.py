@@ -15,8 +15,9 @@ from torch_geometric.data import Data
 from lspe.data import DataError, PackedGraphs
 from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.conversion import MoleculeGraphs, map_in_processes, processes_for, to_packed
-from lspe.data.molecules.smiles import arrays_for, read_smiles
-from lspe.data.words import Fragments
+from lspe.data.molecules.descriptors import read_described
+from lspe.data.molecules.smiles import arrays_for
+from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features, describe, table_sizes
 
 AT_ONCE = 500
@@ -33,10 +34,12 @@ def read_pieces(
     features: Features,
     fragments: Fragments,
     processes: int | None,
+    descriptors: Sequence[DescriptorKind] = (),
 ) -> Iterator[tuple[Piece, MoleculeGraphs]]:
-    """Each piece with the graphs of its molecules, in order; a few pieces ahead are in the hands of other processes.
+    """Each piece with the graphs and descriptors of its molecules, in order.
 
-    Where nobody says how many, there are as many processes as cores, or none for a few molecules.
+    A few pieces ahead are in the hands of other processes. Where nobody says how many, there are as many processes as
+    cores, or none for a few molecules.
     """
     waiting: deque[Piece] = deque()
 
@@ -49,10 +52,11 @@ def read_pieces(
     first = list(islice(coming, _LOOK_AHEAD))
     if processes is None:
         processes = processes_for(sum(map(len, first)))
-    work = partial(read_smiles, features=features, fragments=fragments)
+    work = partial(read_described, features=features, fragments=fragments, kinds=descriptors)
     with half_of_the_threads() if processes > 1 else nullcontext():
-        for reading in map_in_processes(work, chain(first, coming), processes=processes):
-            yield waiting.popleft(), MoleculeGraphs(to_packed(reading.arrays), reading.rows, reading.reasons)
+        for reading, described in map_in_processes(work, chain(first, coming), processes=processes):
+            graphs = MoleculeGraphs(to_packed(reading.arrays), reading.rows, reading.reasons, described)
+            yield waiting.popleft(), graphs
 
 
 @contextmanager

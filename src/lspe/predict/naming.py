@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lspe.data.words import TaskKind
 
 SD = "sd"
+LOW, HIGH = "low", "high"
 
 
 def output_names(

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
-from lspe.data.words import Fragments, Level
+from lspe.data.packed.container import Array
+from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
+from lspe.forest import KINDS, Forest
+from lspe.predict.blend import units_of
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.training.run import open_runs
+from lspe.training.run import Run
 from lspe.training.words import Which
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class Predictions:
 
     - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes are
       predicted, [N, outputs], the nodes of the molecules that could be read.
-    - `sd`, of the same shape: the standard deviation over the networks (ddof 0); ``None`` of a single one.
+    - `sd`, of the same shape: the standard deviation over networks and forests, weighted as they are; ``None`` of a
+      single network.
     - `reasons`: why the molecule in this row has no value.
     - `count`: M, of all molecules.
     - `row_of` [R]: the molecule each row of `mean` belongs to.
@@ -68,7 +71,7 @@ class Embeddings:
 def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Predictor:
     """The networks of one or several run folders, ready to predict.
 
-    Several runs, or a folder with several seeds or folds, are an ensemble.
+    Several runs, or a folder with several members, seeds or folds, are an ensemble; a run with a forest is a blend.
 
     >>> lspe.load("runs/logS").predict("CCO")
 
@@ -79,12 +82,25 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
 
     """
     paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
-    members = [Member.of_run(run, which) for path in paths for run in open_runs(Path(path))]
-    return Predictor(members, device=device)
+    members: list[Member] = []
+    forests: list[Forest] = []
+    weights: list[float] = []
+    of_forests: list[float] = []
+    units = [unit for path in paths for unit in units_of(Run.open(path).path)]
+    for runs_of_unit, forest, blend in units:
+        members += [Member.of_run(run, which) for run in runs_of_unit]
+        weights += [blend.networks / len(runs_of_unit)] * len(runs_of_unit)
+        if forest is not None:
+            forests.append(forest)
+            of_forests.append(blend.forest)
+    half_widths = units[0][2].half_widths if len(units) == 1 and which == "reported" else ()
+    return Predictor(members, forests=forests, weights=[*weights, *of_forests], half_widths=half_widths, device=device)
 
 
 class Predictor:
     """One or several trained networks of the same task; several are an ensemble, whose prediction is their mean.
+
+    Forests may stand beside the networks; `weights` say how much each network, then each forest counts.
 
     A prediction depends on the molecule alone: neither on what else is predicted with it nor on the order (up to the
     rounding of float32).
@@ -94,14 +110,27 @@ class Predictor:
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
+        half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
         reasons: of the last call: why a molecule, by its position, has no value.
 
     """
 
-    def __init__(self, members: Sequence[Member], *, device: str = "auto") -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        forests: Sequence[Forest] = (),
+        weights: Sequence[float] | None = None,
+        half_widths: Sequence[float] = (),
+        device: str = "auto",
+    ) -> None:
         if not members:
             raise UserError("there is no run to predict with")
         self.members = list(members)
+        self.forests = list(forests)
+        given = np.ones(len(self.members) + len(self.forests)) if weights is None else np.array(weights)
+        self.weights: Floats = given / given.sum()
+        self.half_widths = np.array(half_widths)
         first = self.members[0]
         self.level = first.level
         self.task = first.experiment.task.kind
@@ -109,6 +138,7 @@ class Predictor:
         self.class_names = first.interface.class_names
         self.features = first.interface.features
         self.fragments: Fragments = first.interface.fragments  # type: ignore[assignment]
+        self.extra_names = first.interface.extra_names
         self.reasons: dict[int, str] = {}
         for other in self.members[1:]:
             self._check_same(first, other)
@@ -120,6 +150,7 @@ class Predictor:
         molecules: str | Data | Iterable[str] | Iterable[Data],
         *,
         return_std: bool = False,
+        extra: ArrayLike | None = None,
         processes: int | None = None,
     ) -> Any:
         """Values in original units, or probabilities: [M] of one output, else [M, outputs].
@@ -129,11 +160,12 @@ class Predictor:
 
         Args:
             molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
+            extra: the further numbers [M, E] that the model was trained with (``--extra-column``).
             return_std: also give the standard deviation over the networks of an ensemble.
             processes: that read SMILES; as many as there are cores if not given.
 
         """
-        parts = list(self._pieces(molecules, processes))
+        parts = list(self._pieces(molecules, processes, extra))
         if self.level == "node":
             return self._of_nodes(parts, single=isinstance(molecules, str | Data), return_std=return_std)
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
@@ -154,14 +186,30 @@ class Predictor:
         return tuple(both) if return_std else both[0]
 
     def _check_several(self) -> None:
-        if len(self.members) == 1:
+        if len(self.weights) == 1:
             raise UserError("the standard deviation is over the networks of an ensemble, and there is only one")
+
+    def predict_interval(self, molecules: str | Iterable[str], **options: Any) -> tuple[Floats, Floats]:
+        """The ends of intervals that hold 90 % of the true values, [M] or [M, outputs] each.
+
+        They are as wide as the errors on molecules that were held out in training, and hold for molecules like those;
+        `options` are those of :meth:`predict`.
+        """
+        if not len(self.half_widths):
+            raise UserError(
+                "intervals are there for a table's regression, of a single run with enough molecules to judge them by"
+            )
+        mean = self.predict(molecules, **options)
+        half = self.half_widths[0] if mean.ndim == 1 else self.half_widths
+        return mean - half, mean + half
 
     def embed(
         self, molecules: str | Data | Iterable[str] | Iterable[Data], *, processes: int | None = None
     ) -> Embeddings:
-        """The vectors a network makes of molecules before its head: of the whole, of each atom, and the positions."""
-        self.check_single("vectors")
+        """The vectors a network makes of molecules before its head: of the whole, of each atom, and the positions.
+
+        Of an ensemble they are those of its first network: each network has coordinates of its own, which have no mean.
+        """
         graph: list[NDArray[np.float32]] = []
         atoms: list[NDArray[np.float32]] = []
         positions: list[NDArray[np.float32]] = []
@@ -198,17 +246,30 @@ class Predictor:
 
     def predict_graphs(self, graphs: Iterable[Data]) -> Iterator[tuple[list[Data], Predictions]]:
         """PyG graphs, a piece at a time, with their predictions."""
+        if self.forests or self.extra_names:
+            raise UserError("the model takes descriptors or extra columns beside the graphs: predict SMILES")
         for piece in pieces_of(graphs):
             packed = pack_graphs(piece, self.features, self.members[0].name)
             yield piece, self._predict(MoleculeGraphs(packed, np.arange(len(piece)), {}))
 
     def predict_pieces(
-        self, pieces: Iterable[Piece], smiles_of: Callable[[Piece], Sequence[str]], processes: int | None = None
+        self,
+        pieces: Iterable[Piece],
+        smiles_of: Callable[[Piece], Sequence[str]],
+        processes: int | None = None,
+        extra_of: Callable[[Piece], Array] | None = None,
     ) -> Iterator[tuple[Piece, Predictions]]:
-        """Each piece of a stream of molecules with its predictions, in order, in bounded memory."""
+        """Each piece of a stream of molecules with its predictions, in order, in bounded memory.
+
+        ``extra_of`` gives the further numbers [M, E] of a piece, where the model takes some.
+        """
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
-        for piece, molecules in read_pieces(pieces, smiles_of, self.features, self.fragments, processes):
+        for piece, molecules in read_pieces(
+            pieces, smiles_of, self.features, self.fragments, processes, self._descriptors
+        ):
+            if extra_of is not None and self.extra_names:
+                molecules = replace(molecules, extra=extra_of(piece)[molecules.rows])
             yield piece, self._predict(molecules)
 
     def check_level(self, level: Level, what: str) -> None:
@@ -224,34 +285,60 @@ class Predictor:
         if len(self.members) > 1:
             raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
 
+    def _checked_extra(self, extra: ArrayLike | None, count: int) -> Floats:
+        """The further numbers of molecules, [M, E]; refused where they are not those the model was trained with."""
+        names = ", ".join(self.extra_names)
+        if extra is None and self.extra_names:
+            raise UserError(
+                f"the model was trained with further numbers of each molecule ({names}): give them as extra=..., or "
+                "predict a table that has these columns"
+            )
+        numbers = np.zeros((count, 0)) if extra is None else np.asarray(extra, dtype=np.float64)
+        if numbers.shape != (count, len(self.extra_names)):
+            raise UserError(f"extra has shape {numbers.shape}, but the model takes ({names or 'nothing'}) of {count}")
+        return numbers
+
+    @property
+    def _descriptors(self) -> tuple[DescriptorKind, ...]:
+        """What networks and forests take beside the graphs."""
+        wanted = {member.experiment.model.descriptors for member in self.members}
+        return tuple(kind for kind in KINDS if self.forests or kind in wanted)
+
     @property
     def _outputs(self) -> int:
         return self.members[0].experiment.task.outputs
 
-    def _pieces(self, molecules: Any, processes: int | None) -> Iterator[Predictions]:
+    def _pieces(self, molecules: Any, processes: int | None, extra: ArrayLike | None = None) -> Iterator[Predictions]:
         """The predictions of molecules in memory, a piece at a time; fills :attr:`reasons`."""
         if getattr(molecules, "ndim", 1) != 1:
             raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
         everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
+        numbers = self._checked_extra(extra, len(everything))
+        coming = iter(pieces_of(numbers))
         self.reasons = {}
         begin = 0
         are_graphs = bool(everything) and isinstance(everything[0], Data)
-        of_texts = self.predict_pieces
-        pieces = self.predict_graphs(everything) if are_graphs else of_texts(pieces_of(everything), as_texts, processes)
-        for piece, part in pieces:
+        found = (
+            self.predict_graphs(everything)
+            if are_graphs
+            else self.predict_pieces(pieces_of(everything), as_texts, processes, lambda _: np.stack(next(coming)))
+        )
+        for piece, part in found:
             self.reasons |= {begin + row: reason for row, reason in part.reasons.items()}
             begin += len(piece)
             yield part
 
     def _predict(self, molecules: MoleculeGraphs) -> Predictions:
-        encoded = GraphsWithEncodings(molecules.graphs)
-        each = []
+        encoded = GraphsWithEncodings(molecules.graphs, molecules.descriptors, molecules.extra)
+        each: list[Floats] = []
         vectors: Vectors | None = None
         for member in self.members:
             its_values, its_vectors = member.apply(encoded)
             each.append(its_values)
             vectors = vectors or its_vectors
         assert vectors is not None
+        for forest in self.forests:
+            each.append(forest.predict(molecules.descriptors, molecules.extra))
         values = np.stack(each)
         overflow = ~np.isfinite(values).all(axis=(0, 2))
         values[:, overflow] = np.nan
@@ -261,13 +348,14 @@ class Predictor:
         reasons = dict(molecules.reasons)
         for row in row_of[overflow].tolist():
             reasons[row] = "makes the network overflow: its output is not a number"
-        mean, sd = values.mean(axis=0), values.std(axis=0)
+        mean = np.tensordot(self.weights, values, axes=1)
+        sd = np.sqrt(np.tensordot(self.weights, (values - mean) ** 2, axes=1))
         if self.level == "graph":
             mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
             row_of = np.arange(molecules.count)
         return Predictions(
             mean,
-            sd if len(self.members) > 1 else None,
+            sd if len(self.weights) > 1 else None,
             reasons,
             molecules.count,
             row_of,
@@ -285,6 +373,7 @@ class Predictor:
             ("the targets", first.interface.task_names, other.interface.task_names),
             ("the classes", first.interface.class_names, other.interface.class_names),
             ("the treatment of fragments", first.interface.fragments, other.interface.fragments),
+            ("the extra columns", first.interface.extra_names, other.interface.extra_names),
             ("the features", first.interface.features, other.interface.features),
         ):
             if one != another:

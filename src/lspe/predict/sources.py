@@ -49,7 +49,7 @@ def column_with_smiles(columns: tuple[str, ...], given: str | None, trained_on: 
 def count_rows(source: Path_) -> int | None:
     """About how many rows there are, for a progress bar; ``None`` where only reading would tell."""
     path = Path(source)
-    if not path.is_file():
+    if not path.is_file() or ".sdf" in path.suffixes:
         return None
     with path.open("rb") as file:
         start = file.read(4)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from lspe.data import GraphData, PackedGraphs
 from lspe.data.packed.targets import is_known
 from lspe.data.words import Level, TaskKind
+from lspe.experiment import Task
 from lspe.files import write_table
 from lspe.files.tables import DIGITS
 from lspe.predict.member import GraphsWithEncodings, Member
 from lspe.predict.naming import output_names
+from lspe.training.fitting import seen_by_member
+from lspe.training.objective import Objective
 from lspe.training.run import Run
 
 
@@ -26,7 +30,8 @@ class SplitPredictions:
     - `y` [M, T] (NaN where a label is missing), or [M] class numbers;
     - `predicted` [M, outputs]: values in original units, or probabilities;
     - `names`: columns [M] that say of what: ``row``, the graph's row in the table it comes from, else its number in
-      the data; of nodes ``graph`` and ``node``, its number within the graph.
+      the data; of nodes ``graph`` and ``node``, its number within the graph;
+    - `molecules`: SMILES and names [M] by the columns they are written to, where there are any.
     """
 
     level: Level
@@ -36,17 +41,20 @@ class SplitPredictions:
     y: NDArray[np.float64]
     predicted: NDArray[np.float64]
     names: dict[str, NDArray[np.int64]]
+    molecules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """As a table, a row per graph or node."""
         outputs = output_names(self.task, self.task_names, self.class_names)
         names = np.stack([*self.names.values()], axis=1).tolist()
         rows = []
-        for name, true, predicted in zip(names, self.y.tolist(), self.predicted, strict=True):
+        everything = zip(names, self.y.tolist(), self.predicted, strict=True)
+        for position, (name, true, predicted) in enumerate(everything):
             labels = [self.class_names[int(true)]] if self.task == "multiclass" else [_rounded(one) for one in true]
             rows.append(
                 {
                     **dict(zip(self.names, name, strict=True)),
+                    **{column: texts[position] for column, texts in self.molecules.items()},
                     **dict(zip(self.task_names, labels, strict=True)),
                     **dict(zip(outputs, map(_rounded, predicted.tolist()), strict=True)),
                 }
@@ -61,12 +69,14 @@ def _rounded(value: float) -> float | None:
 
 def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredictions:
     """The predictions of a run for one split of the data it was trained on; its fold is chosen where it has one."""
-    if run.config.fold is not None:
+    if run.config.fold is not None and data.folds:
         data = data.fold(run.config.fold)
-    graphs = data.split(split)
+    graphs = seen_by_member(run.config, data).split(split)
     predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
     y = graphs.y
     known = is_known(y)
+    texts = {} if data.level == "node" else {"smiles": data.smiles, "name": data.molecule_names}
+    chosen = graphs.numbers().tolist()
     return SplitPredictions(
         data.level,
         data.task,
@@ -75,6 +85,11 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
         y[known].astype(np.float64),
         predicted[known],
         {name: column[known].astype(np.int64) for name, column in _names(graphs, data.level).items()},
+        {
+            column: [values[one] for one, is_there in zip(chosen, known.tolist(), strict=True) if is_there]
+            for column, values in texts.items()
+            if values is not None
+        },
     )
 
 
@@ -97,4 +112,27 @@ def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.predicted for part in parts]),
         {name: np.concatenate([part.names[name] for part in parts]) for name in first.names},
+        {column: [text for part in parts for text in part.molecules[column]] for column in first.molecules},
     )
+
+
+def scores_of(predictions: SplitPredictions) -> dict[str, float | None]:
+    """All scores of the task; ``None`` where one is not defined."""
+    task = Task(kind=predictions.task, outputs=predictions.predicted.shape[1], metric="mae")
+    scores = Objective(task).scores()
+    scores.distributed_available_fn = lambda: False  # this process has all of them, whether there are others or not
+    truth = torch.from_numpy(predictions.y)
+    scores.update(torch.from_numpy(predictions.predicted), truth.long() if task.kind == "multiclass" else truth)
+    return {name: None if value != value else value for name, value in scores.compute().items()}
+
+
+def scores_by_target(predictions: SplitPredictions) -> dict[str, dict[str, float | None]]:
+    """The scores of each target; of a multi-class one there is nothing to tell apart."""
+    if predictions.task == "multiclass":
+        return {}
+    return {
+        name: scores_of(
+            replace(predictions, y=predictions.y[:, [number]], predicted=predictions.predicted[:, [number]])
+        )
+        for number, name in enumerate(predictions.task_names)
+    }

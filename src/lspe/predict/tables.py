@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import numpy as np
 
 from lspe.data import TableChunk
 from lspe.data.progress import progress_bar
+from lspe.data.table.targets import to_numbers
 from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
-from lspe.predict.naming import SD, output_names
+from lspe.predict.naming import HIGH, LOW, SD, output_names
 from lspe.predict.predictor import Predictions, Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 
@@ -71,14 +73,15 @@ def predict_table(
     with ExitStack() as stack:
         vectors = None
         if embeddings is not None:
-            predictor.check_single("vectors")
             vectors = stack.enter_context(open_embeddings(embeddings))
         numeric = {**dict.fromkeys(first.columns, False), **names}
         writer = stack.enter_context(open_table(output, numeric, _parquet_schema(table)))
         total = count_rows(table) if isinstance(table, str | os.PathLike) else len(table)
         advance = stack.enter_context(progress_bar("predict", total))
         everything: Iterable[TableChunk] = chain([first], chunks)
-        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes):
+        check_extra_columns(predictor, first.columns, name)
+        numbers = partial(extra_numbers, predictor)
+        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes, numbers):
             writer.write([[*row, *cells] for row, cells in zip(chunk.rows, new_cells(predictor, part), strict=True)])
             if vectors is not None:
                 vectors.write(rows, chunk.column(column), part)
@@ -86,6 +89,22 @@ def predict_table(
             without += len(part.reasons)
             advance(len(chunk))
     return TableSummary(rows, without, column, time.perf_counter() - started)
+
+
+def check_extra_columns(predictor: Predictor, columns: Sequence[str], name: str) -> None:
+    """Refuse a table without the columns of further numbers that the model was trained with."""
+    for wanted in predictor.extra_names:
+        if wanted not in columns:
+            raise UserError(
+                f"{name} has no column {wanted!r}, which the model was trained with beside the molecules; "
+                f"it has {', '.join(columns)}"
+            )
+
+
+def extra_numbers(predictor: Predictor, chunk: TableChunk) -> Any:
+    """The further numbers of some rows, [M, E]; a cell without a number counts as missing."""
+    columns = [to_numbers(chunk.column(one), decimal_comma=chunk.decimal_comma) for one in predictor.extra_names]
+    return np.array([[np.nan if cell is None else cell for cell in column] for column in columns]).T
 
 
 def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], str]:
@@ -102,10 +121,9 @@ def new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
     names: dict[str, bool] = {}
     if predictor.task == "multiclass":
         names[f"{predictor.task_names[0]}_predicted"] = False
-    for value, sd in zip(output_names(*about), output_names(*about, SD), strict=True):
-        names[value] = True
-        if len(predictor.members) > 1:
-            names[sd] = True
+    kinds = [None, *([SD] if len(predictor.weights) > 1 else []), *([LOW, HIGH] if len(predictor.half_widths) else [])]
+    for of_output in zip(*(output_names(*about, kind) for kind in kinds), strict=True):
+        names |= dict.fromkeys(of_output, True)
     names[REASON] = False
     return {_not_taken(name, taken): is_number for name, is_number in names.items()}
 
@@ -121,7 +139,10 @@ def _not_taken(name: str, taken: Sequence[str]) -> str:
 
 def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     """What is added to each row."""
-    numbers = part.mean if part.sd is None else np.stack([part.mean, part.sd], axis=2).reshape(len(part.mean), -1)
+    columns = [part.mean] if part.sd is None else [part.mean, part.sd]
+    if len(predictor.half_widths):
+        columns += [part.mean - predictor.half_widths, part.mean + predictor.half_widths]
+    numbers = np.stack(columns, axis=2).reshape(len(part.mean), -1)
     best = part.mean.argmax(axis=1).tolist()
     for molecule, values, likeliest in zip(part.row_of.tolist(), numbers.tolist(), best, strict=True):
         cells: list[Cell] = list(values)

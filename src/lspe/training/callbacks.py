@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ class Bookkeeper(Callback):
 
     Args:
         folder: the run folder.
-        metric: the score that tells the best epoch.
+        metric: the score that is shown, and tells the best epoch unless ``best_by`` is ``loss``.
         progress: where to show what happens.
         threads: of this process.
         every: seconds between checkpoints.
+        best_by: ``score`` or ``loss``, of the validation part.
         tensorboard: also write TensorBoard's files.
 
     """
@@ -47,6 +49,7 @@ class Bookkeeper(Callback):
         *,
         threads: int,
         every: float = 5.0,
+        best_by: str = "score",
         tensorboard: bool = False,
     ) -> None:
         self.folder = folder
@@ -54,6 +57,7 @@ class Bookkeeper(Callback):
         self.progress = progress
         self.threads = threads
         self.every = every
+        self.best_by = best_by
         self.history: list[dict[str, float | None]] = []
         self.best_epoch = 0
         self.best_goodness = -float("inf")
@@ -91,7 +95,13 @@ class Bookkeeper(Callback):
         self.history.append(self._row(result))
         if is_better := self._is_better(result):
             self.best_epoch = result.epoch
-        stop = reason_to_stop(pl_module.protocol, epoch=pl_module.epoch, seconds=self.seconds, lr=pl_module.lr)
+        stop = reason_to_stop(
+            pl_module.protocol,
+            epoch=pl_module.epoch,
+            seconds=self.seconds,
+            lr=pl_module.lr,
+            lowest=epoch_of_lowest_loss(self.history),
+        )
         self.stopped = trainer.strategy.broadcast(stop)
         trainer.should_stop = bool(self.stopped)
         if not is_first():
@@ -135,7 +145,8 @@ class Bookkeeper(Callback):
     def _is_better(self, result: EpochResult) -> bool:
         """The first of equal epochs stays the best; where the score is not defined the loss decides."""
         score = result.val.scores[self.metric]
-        new = goodness(self.metric, score) if score == score else goodness("loss", result.val.loss)
+        by_score = self.best_by == "score" and score == score
+        new = goodness(self.metric, score) if by_score else goodness("loss", result.val.loss)
         if new <= self.best_goodness:
             return False
         self.best_goodness = new
@@ -166,6 +177,13 @@ class Bookkeeper(Callback):
                 if name != "epoch" and value is not None:
                     self._board.add_scalar(name, value, result.epoch)
         self.progress.epoch(result)
+
+
+def epoch_of_lowest_loss(history: Sequence[Mapping[str, float | None]]) -> int:
+    """The first epoch whose validation loss no other undercuts; 0 if there is none."""
+    if not history:
+        return 0
+    return int(min(history, key=lambda row: row["val_loss"] or 0.0)["epoch"] or 0)
 
 
 def _open_tensorboard(folder: Path) -> Any:

@@ -18,8 +18,9 @@ from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
+from lspe.nn.descriptors import DescriptorInput
 from lspe.training import checkpoint
-from lspe.training.callbacks import LAST, Bookkeeper
+from lspe.training.callbacks import LAST, Bookkeeper, epoch_of_lowest_loss
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.lock import hold
@@ -34,6 +35,9 @@ from lspe.training.words import Device
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
+
+
+FEWEST_PARTS = 5
 
 
 class Interrupted(KeyboardInterrupt):
@@ -82,6 +86,7 @@ def fit(
     torch.set_num_threads(threads)
     if experiment.fold is not None:
         data = data.fold(experiment.fold)
+    data = seen_by_member(experiment, data)
     experiment = fit_to_data(experiment, data)
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
@@ -90,9 +95,15 @@ def fit(
             return Run.open(folder)
 
         objective = objective_for(experiment, data)
-        module = _module(experiment, data, objective)
+        module = fresh_module(experiment, data, objective)
         keeper = Bookkeeper(
-            folder, experiment.task.metric, progress, threads=threads, every=checkpoint_every, tensorboard=tensorboard
+            folder,
+            experiment.task.metric,
+            progress,
+            threads=threads,
+            every=checkpoint_every,
+            best_by=experiment.training.best_by,
+            tensorboard=tensorboard,
         )
         notes = [] if start is None else _begin_with(start, module.network)
         if state is not None:
@@ -132,7 +143,13 @@ def _was_stopped(experiment: Experiment, state: dict[str, Any], folder: Path) ->
     """Why a run had ended at the state of a checkpoint; '' if it goes on."""
     with checkpoint.in_use(folder / LAST):
         lr = state["optimizer"]["param_groups"][0]["lr"]
-        return reason_to_stop(experiment.training.protocol, epoch=state["epoch"], seconds=state["seconds"], lr=lr)
+        return reason_to_stop(
+            experiment.training.protocol,
+            epoch=state["epoch"],
+            seconds=state["seconds"],
+            lr=lr,
+            lowest=epoch_of_lowest_loss(state["history"]),
+        )
 
 
 def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
@@ -158,19 +175,33 @@ def _flat(values: Any, place: str = "") -> dict[str, Any]:
     return flat
 
 
+def seen_by_member(experiment: Experiment, data: GraphData) -> GraphData:
+    """The data as one network of an ensemble sees them; as they are where it is the only one."""
+    members = experiment.training.members or 1
+    return data if experiment.member is None else data.member(experiment.member, parts_among(members))
+
+
+def parts_among(members: int) -> int:
+    """Into how many parts that which is not tested is divided: none is so large that little is left to learn from."""
+    return max(FEWEST_PARTS, members)
+
+
 def objective_for(experiment: Experiment, data: GraphData) -> Objective:
     """What is to be learned, as the targets of the training split complete it."""
     y = torch.from_numpy(data.split("train").y.copy())
     return Objective.of(experiment.task, y, standardize=experiment.training.standardize)
 
 
-def _module(experiment: Experiment, data: GraphData, objective: Objective) -> TrainingModule:
+def fresh_module(experiment: Experiment, data: GraphData, objective: Objective) -> TrainingModule:
+    """The network of an experiment with fresh weights, and what trains it."""
     train, val = data.split("train"), data.split("val")
     for name, part in (("training", train), ("validation", val)):
         if not is_known(part.y).any():
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
+    if isinstance(network.descriptors, DescriptorInput):
+        network.descriptors.standardize_by(torch.from_numpy(train.column("descriptors").copy()))
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
 
 
@@ -195,6 +226,8 @@ def _train(
         title = f"{experiment.name}  seed {experiment.seed}" + (
             "" if experiment.fold is None else f"  fold {experiment.fold}"
         )
+        if experiment.member is not None:
+            title += f"  network {experiment.member + 1} of {experiment.training.members}"
         keeper.progress.begin(title, keeper.metric, module.epoch, protocol.max_epochs, len(module.loader))
         for note in notes:
             keeper.progress.note(note)

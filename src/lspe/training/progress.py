@@ -27,6 +27,9 @@ class Progress:
     def note(self, text: str) -> None:
         """Something worth knowing."""
 
+    def say(self, text: str) -> None:
+        """Something worth knowing before the first training begins, or after the last."""
+
     def end(self) -> None:
         """Training is over, or was interrupted."""
 
@@ -51,6 +54,9 @@ class Lines(Progress):
 
     def note(self, text: str) -> None:
         print(text, flush=True)
+
+    def say(self, text: str) -> None:
+        self.note(text)
 
     def end(self) -> None:
         self._print_waiting()
@@ -99,6 +105,9 @@ class Bar(Progress):
             print(text, flush=True)
         else:
             self._live.console.print(text, highlight=False)
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
 
     def end(self) -> None:
         self._live.stop()

@@ -10,6 +10,10 @@
     last.ckpt        after the last epoch; training goes on from here
     best.ckpt        after the epoch of the best validation score
     summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
+    forest.lspe      trees that predict beside the network, and
+    blend.json       how much each counts (of tables of molecules; see :mod:`lspe.blending`)
+
+Of several networks that predict as one, each has a folder of its own below, network0, network1, ….
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ class Interface:
     scaling: TargetScaling | None
     class_weights: tuple[float, ...] | None = None
     fragments: str = "keep"
+    extra_names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: GraphData, objective: Objective, fragments: str = "keep") -> Interface:
@@ -78,6 +83,7 @@ class Interface:
             scaling=objective.scaling,
             class_weights=objective.class_weights,
             fragments=fragments,
+            extra_names=data.extra_names,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +96,7 @@ class Interface:
             "scaling": None if self.scaling is None else self.scaling.to_dict(),
             "class_weights": None if self.class_weights is None else list(self.class_weights),
             "fragments": self.fragments,
+            "extra_names": list(self.extra_names),
             "versions": versions(),
         }
 
@@ -119,6 +126,7 @@ class Interface:
             scaling=None if values["scaling"] is None else TargetScaling.from_dict(values["scaling"]),
             class_weights=None if weights is None else tuple(weights),
             fragments=values["fragments"],
+            extra_names=tuple(values.get("extra_names", ())),
         )
 
 

@@ -15,7 +15,7 @@ from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.locations import Root
 from lspe.training.distributed import is_first
-from lspe.training.fitting import Interrupted, fit
+from lspe.training.fitting import Interrupted, fit, seen_by_member
 from lspe.training.lock import hold
 from lspe.training.run import REPEATS, Run, RunError, check_free, go_on_with, open_runs
 from lspe.training.summary import SPLITS
@@ -25,6 +25,14 @@ from lspe.training.words import Which
 def parts_of(experiment: Experiment, data: GraphData) -> dict[str, Experiment]:
     """The single trainings of an experiment by name; one without name if it is only one."""
     seeds = experiment.seeds or (experiment.seed,)
+    members = experiment.training.members or 1
+    if members > 1 and experiment.member is None:
+        if len(seeds) > 1 or (data.folds and experiment.fold is None):
+            raise UserError("several members are for one seed and one division: leave out --seed and --folds")
+        return {
+            f"network{number}": experiment.model_copy(update={"seed": seeds[0] + number, "member": number, "seeds": ()})
+            for number in range(members)
+        }
     folds: Sequence[int | None] = [experiment.fold]
     if data.folds and experiment.fold is None:
         folds = range(len(data.folds))
@@ -111,6 +119,7 @@ def evaluate_runs(path: str | Path, split: str, which: Which = "reported", *, ro
         data = load_data(run.config, root)
         if run.config.fold is not None:
             data = data.fold(run.config.fold)
+        data = seen_by_member(run.config, data)
         _check_same_task(run, data)
         results[run.path.name] = run.evaluate(data.split(split), which).to_dict()
     if len(results) > 1:

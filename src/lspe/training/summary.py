@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from lspe.data import GraphData, PackedGraphs
 from lspe.data.packed.targets import is_known
 from lspe.experiment.protocol import ReportedWeights
-from lspe.experiment.task import SCORES, format_score
+from lspe.experiment.task import SCORES, format_score, goodness
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
@@ -85,13 +85,16 @@ def _score_of_constant(objective: Objective, constant: Tensor, graphs: PackedGra
 def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
     """A header and one row for each split: every score of the reported weights, then the metric of the other ones.
 
-    The last row is what a predictor gets that knows the training targets and nothing of the graphs.
+    The last row is what a predictor gets that knows the training targets and nothing of the graphs. Where networks and
+    a forest predict as one, the rows are those of the networks, of the forest and of both.
     """
     metric, report = summary["metric"], summary["report"]
     other = "best" if report == "last" else "last"
     known = next(iter(summary["constant"].values()))
     names = [name for name in SCORES[summary["task"]] if name in known]  # version 0.1 had fewer
     names.sort(key=lambda name: name != metric)
+    if "together" in summary:
+        return _rows_together(summary, names)
     rows = [["split", *names, f"{metric} ({other} epoch)"]]
     for split in SPLITS:
         if split in summary["reported"]:
@@ -99,6 +102,46 @@ def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
             values = [format_score(name, scores[name]) for name in names]
             rows.append([split, *values, format_score(metric, summary[other][split][metric])])
     last = rows[-1][0]
-    constant = [format_score(name, summary["constant"][last][name]) for name in names]
-    rows.append([f"{last}, {CONSTANT[summary['task']]}", *constant, ""])
+    rows.append([*_row_of_constant(summary, last, names), ""])
     return rows
+
+
+def _rows_together(summary: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+    rows = [["", *names]]
+    for split in ("val", "test"):
+        for who, scores in summary["together"][split].items():
+            rows.append([f"{split}, {who}", *(format_score(name, scores[name]) for name in names)])
+    for target, scores in summary["together"].get("targets", {}).items():
+        rows.append([f"test, {target}", *(format_score(name, scores[name]) for name in names)])
+    rows.append(_row_of_constant(summary, "test", names))
+    return rows
+
+
+def _row_of_constant(summary: Mapping[str, Any], split: str, names: Sequence[str]) -> list[str]:
+    scores = [format_score(name, summary["constant"][split][name]) for name in names]
+    return [f"{split}, {CONSTANT[summary['task']]}", *scores]
+
+
+def intervals_in_words(summary: Mapping[str, Any]) -> str:
+    """How wide intervals are, and how many test values they hold; '' where there are none."""
+    intervals = summary.get("together", {}).get("intervals")
+    if intervals is None:
+        return ""
+    widths = ", ".join(f"{name} ± {width:.3g}" for name, width in intervals["half_widths"].items())
+    held = f"{intervals['coverage']:.0%} of new values are expected within {widths}"
+    return f"{held}; of the test values it were {intervals['test_coverage']:.0%}"
+
+
+def weights_in_words(summary: Mapping[str, Any]) -> str:
+    """How much networks and forest count, and which is better alone; '' where there is no forest."""
+    together = summary.get("together")
+    if together is None or not together["weights"]["forest"]:
+        return ""
+    networks, forest = (together["weights"][name] for name in ("networks", "forest"))
+    text = f"the networks count {networks:.0%}, the forest {forest:.0%}, as was best on the validation parts"
+    metric = summary["metric"]
+    alone = {name: together["val"][name][metric] for name in ("networks", "forest")}
+    if None in alone.values():
+        return text
+    better = max(alone, key=lambda name: goodness(metric, alone[name]))
+    return f"{text}; alone, the {better} would be better there ({metric} {format_score(metric, alone[better])})"

@@ -304,7 +304,7 @@ def test_splits_of_a_table(tmp_path: Path) -> None:
     stratified = table.to_graphs(fractions=(0.5, 0.25, 0.25), seed=3)
     assert {int(stratified.split(name).y.sum()) for name in ("val", "test")} <= {1, 2}
     with pytest.raises(DataError, match="name it: split_column"):
-        read_table(path, targets="y").to_graphs(split="column")
+        read_table(rows(tmp_path / "u.csv", "smiles,y", ["0"] * 11 + ["1"])).to_graphs(split="column")
     with pytest.raises(DataError, match=r"t.csv: 12 rows cannot be divided into 13 folds"):
         table.to_graphs(folds=13)
     without_rings = set(range(12)) - {1, 5, 10}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.undirected import both_directions
 from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
-from lspe.data.words import Fragments
+from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features, OGBFeatures
 
 Piece = TypeVar("Piece")
@@ -33,11 +33,17 @@ _WORTH_PROCESSES = 4_000
 
 @dataclass(frozen=True)
 class MoleculeGraphs:
-    """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none."""
+    """Graphs of molecules: `rows` [G] says which SMILES each is, `reasons` why the others are none.
+
+    `descriptors` are those of the molecules as a whole, [G, width], where they were asked for; `extra` [G, E] are
+    further numbers of them.
+    """
 
     graphs: PackedGraphs
     rows: Index
     reasons: dict[int, str]
+    descriptors: Mapping[DescriptorKind, Array] = field(default_factory=dict)
+    extra: Array | None = None
 
     @property
     def count(self) -> int:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lspe.data.errors import DataError
-from lspe.data.table.targets import is_missing, to_number
+from lspe.data.splits import part_of
+from lspe.data.table.targets import is_missing, to_numbers
 
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smile", "structure", "molecule", "mol")
-_NEVER_TARGETS = frozenset(
-    [
-        *("id", "mol_id", "molid", "index", "name", "compound", "compound_id", "inchi", "inchikey", "cas"),
-        *("split", "set", "subset", "fold", "weight"),
-    ]
-)
+_SPLIT_NAMES = ("split", "set", "subset")
+_MOLECULE_NAMES = ("name", "compound", "compound_id", "mol_id", "molid", "id", "cas")
+_NEVER_TARGETS = frozenset([*_MOLECULE_NAMES, *_SPLIT_NAMES, "index", "inchi", "inchikey", "fold", "weight"])
 
 
 def find_smiles_column(columns: Sequence[str], given: str | None, name: str) -> str:
@@ -34,6 +32,25 @@ def find_smiles_column(columns: Sequence[str], given: str | None, name: str) -> 
         f"{name}: {problem}. Its columns are {', '.join(columns)}; the first row must name them. "
         "Say which holds the SMILES with smiles=... (--smiles-column)."
     )
+
+
+def may_be_about_rows(column: str) -> bool:
+    """Whether a column's name says that it holds names or parts of a division."""
+    return column.lower() in (*_MOLECULE_NAMES, *_SPLIT_NAMES)
+
+
+def find_split_column(values: Mapping[str, Sequence[str]], targets: Sequence[str]) -> str | None:
+    """The column called split, or much like it, that says train, val or test in every row."""
+    for column, cells in values.items():
+        if column.lower() in _SPLIT_NAMES and column not in targets and cells and all(part_of(cell) for cell in cells):
+            return column
+    return None
+
+
+def find_name_column(columns: Sequence[str]) -> str | None:
+    """The column that says what a molecule is called."""
+    lower = {column.lower(): column for column in columns}
+    return next((lower[name] for name in _MOLECULE_NAMES if name in lower), None)
 
 
 def check_column(wanted: str, columns: Sequence[str], name: str) -> str:
@@ -66,7 +83,9 @@ def find_target_columns(
         for column in columns
         if column not in used and column.lower() not in _NEVER_TARGETS and "smiles" not in column.lower()
     ]
-    numeric = {column: [to_number(value) for value in values[column] if not is_missing(value)] for column in candidates}
+    numeric = {
+        column: to_numbers([value for value in values[column] if not is_missing(value)]) for column in candidates
+    }
     binary = [column for column, numbers in numeric.items() if numbers and set(numbers) <= {0.0, 1.0}]
     if len(candidates) == 1 or (candidates and len(binary) == len(candidates)):
         return tuple(candidates)

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV or Parquet, compressed or not, read a chunk of rows at a time, every value as
+"""Tables in files: CSV, TSV, Parquet or SDF, compressed or not, read a chunk of rows at a time, every value as
 text.
 
 Text files are read strictly: a row that does not fit the header, a quote that never ends, or bytes that are
@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -21,8 +22,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lspe.data.errors import DataError
+from lspe.data.table.sdf import is_sdf, sdf_records
 
 _DELIMITERS = (",", "\t", ";", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LONGEST_FIELD = 10_000_000
 
 
@@ -30,11 +33,14 @@ _LONGEST_FIELD = 10_000_000
 class TableChunk:
     """Some rows of a table: the columns' names, the rows' values, and the rows' numbers as a spreadsheet
     shows them.
+
+    In a table whose columns are separated by semicolons, commas in numbers stand before the decimals.
     """
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
     numbers: Sequence[int]
+    decimal_comma: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,7 +62,7 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
             is_parquet = file.peek(4)[:4] == b"PAR1"
             if name.lower().endswith(".parquet") and not is_parquet:
                 raise DataError(f"{name} is not a Parquet file; give a table in text the ending .csv or .tsv")
-            with closing(_parquet_records(file, name) if is_parquet else _text_records(file, name)) as records:
+            with closing(_records(file, name)) as records:
                 yield from _chunks(records, name, rows)
     except FileNotFoundError:
         raise DataError(f"{name} does not exist") from None
@@ -86,8 +92,20 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 Record = tuple[int, list[str]]
 
 
+def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
+    """First what separates the columns, then row number and values of each row, the header first."""
+    if file.peek(4)[:4] == b"PAR1":
+        yield 0, [""]
+        yield from _parquet_records(file, name)
+    elif is_sdf(file.peek(1000)):
+        yield 0, [""]
+        yield from sdf_records(file)
+    else:
+        yield from _text_records(file, name)
+
+
 def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
-    """Row number and values of each row of a delimited text, the header first."""
+    """First what separates the columns, then row number and values of each row of a text, the header first."""
     start = file.peek(4)[:4]
     if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
         raise DataError(f"{name} is a spreadsheet or a zip archive. Save the sheet as CSV (UTF-8) and use that.")
@@ -99,7 +117,12 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
         while header and not header.strip():
             number += 1
             header = text.readline()
-        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        said = _SEPARATOR_LINE.fullmatch(header.strip())
+        if said:  # a line that Excel writes for itself
+            number += 1
+            header = text.readline()
+        delimiter = said[1] if said else _delimiter_of(header)
+        yield 0, [delimiter]
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
         for record in csv.reader(chain([header] if header else [], text), delimiter=delimiter, strict=True):
             number += 1
@@ -107,7 +130,7 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
     except UnicodeError as error:
         raise DataError(
             f"{name}: after row {number} there are bytes that are not UTF-8 ({error}). "
-            "Save the table as CSV with encoding UTF-8."
+            "It may be Latin-1: save the table as CSV with encoding UTF-8 (Excel: 'CSV UTF-8')."
         ) from None
     except csv.Error as error:
         raise DataError(
@@ -115,6 +138,10 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
         ) from None
     finally:
         text.detach()
+
+
+def _delimiter_of(header: str) -> str:
+    return max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
 
 
 def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
@@ -139,6 +166,8 @@ def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
 
 
 def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableChunk]:
+    _, [delimiter] = next(records)
+    decimal_comma = delimiter == ";"
     first = next(records, None)
     if first is None or not any(value.strip() for value in first[1]):
         raise DataError(f"{name} is empty; a table needs a first row with the names of its columns")
@@ -162,7 +191,7 @@ def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableCh
         values.append((record + [""] * len(columns))[: len(columns)])
         numbers.append(number)
         if len(values) == rows:
-            yield TableChunk(columns, values, numbers)
+            yield TableChunk(columns, values, numbers, decimal_comma)
             values, numbers, started = [], [], True
     if values or not started:
-        yield TableChunk(columns, values, numbers)
+        yield TableChunk(columns, values, numbers, decimal_comma)

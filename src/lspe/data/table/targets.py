@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,31 @@ from lspe.data.words import TaskKind
 LARGEST = float(np.finfo(np.float32).max)
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "null", "none", "-", "?"})
 _YES_NO = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_YES_NO_IF_ALL = {
+    **_YES_NO,
+    "1": 1.0,
+    "0": 0.0,
+    "y": 1.0,
+    "n": 0.0,
+    "t": 1.0,
+    "f": 0.0,
+    "active": 1.0,
+    "inactive": 0.0,
+    "positive": 1.0,
+    "negative": 0.0,
+    "pos": 1.0,
+    "neg": 0.0,
+    "+": 1.0,
+    "toxic": 1.0,
+    "nontoxic": 0.0,
+    "non-toxic": 0.0,
+}
+"""What means yes or no where nothing else stands in a column."""
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+(e[+-]?\d+)?")
+_LIMIT = re.compile(r"[<>≤≥~]=?\s*[+-]?[\d.,]+")
+_SPREADSHEET_ERRORS = frozenset({"#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"})
 
 
 @dataclass(frozen=True)
@@ -42,9 +68,17 @@ def is_missing(value: str) -> bool:
     return value.strip().lower() in _MISSING
 
 
-def to_number(value: str) -> float | None:
-    """The number a cell holds; NaN where it says there is none, ``None`` where it is something else."""
+def to_number(value: str, *, decimal_comma: bool = False) -> float | None:
+    """The number a cell holds; NaN where it says there is none, ``None`` where it is something else.
+
+    A comma stands between thousands, or with `decimal_comma` before the decimals.
+    """
     text = value.strip().lower()
+    if "," in text:
+        if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
+            text = text.replace(".", "").replace(",", ".")
+        elif not decimal_comma and _THOUSANDS.fullmatch(text):
+            text = text.replace(",", "")
     if text in _MISSING:
         return math.nan
     if text in _YES_NO:
@@ -57,9 +91,19 @@ def to_number(value: str) -> float | None:
         return None
 
 
-def read_targets(columns: dict[str, Sequence[str]], task: TaskKind | None, name: str) -> Targets:
+def to_numbers(values: Sequence[str], *, decimal_comma: bool = False) -> list[float | None]:
+    """The numbers of a column; nothing but active and inactive, Y and N and the like are 1 and 0."""
+    words = [value.strip().lower() for value in values]
+    if all(word in _YES_NO_IF_ALL or word in _MISSING for word in words):
+        return [_YES_NO_IF_ALL.get(word, math.nan) for word in words]
+    return [to_number(value, decimal_comma=decimal_comma) for value in values]
+
+
+def read_targets(
+    columns: dict[str, Sequence[str]], task: TaskKind | None, name: str, *, decimal_comma: bool = False
+) -> Targets:
     """The targets of the table `name` from the text in its target columns."""
-    numbers = {column: [to_number(value) for value in values] for column, values in columns.items()}
+    numbers = {column: to_numbers(values, decimal_comma=decimal_comma) for column, values in columns.items()}
     if task is None:
         task = _find_out(columns, numbers, name)
     if task == "multiclass":
@@ -72,7 +116,10 @@ def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float |
         given = sum(not is_missing(value) for value in values)
         if not given:
             raise DataError(f"{name}: the target column {column!r} is empty")
-        text = sum(number is None for number in numbers[column])
+        text = sum(
+            number is None and not _LIMIT.fullmatch(value.strip())
+            for number, value in zip(numbers[column], values, strict=True)
+        )
         if text > given / 2:
             distinct = len({value.strip() for value in values if not is_missing(value)})
             if len(columns) > 1:
@@ -95,7 +142,7 @@ def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | 
     for position, (column, values) in enumerate(columns.items()):
         for row, (text, number) in enumerate(zip(values, numbers[column], strict=True)):
             if number is None:
-                problems.append((row, column, text, "is not a number"))
+                problems.append((row, column, text, _why_no_number(text)))
             elif abs(number) > LARGEST:
                 problems.append((row, column, text, "is infinite or too large"))
             elif task == "binary" and number not in (0.0, 1.0) and number == number:
@@ -103,6 +150,14 @@ def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | 
             else:
                 y[row, position] = number
     return Targets(task, y, (), problems)
+
+
+def _why_no_number(text: str) -> str:
+    if _LIMIT.fullmatch(text.strip()):
+        return "is a limit and not a measured number: write a number there, or leave the row out"
+    if text.strip().lower() in _SPREADSHEET_ERRORS:
+        return "is an error of the spreadsheet"
+    return "is not a number"
 
 
 def _classes(columns: dict[str, Sequence[str]], name: str) -> Targets:

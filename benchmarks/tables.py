@@ -1,0 +1,255 @@
+"""Our default for a chemist's table against what else they would use, on the same divisions of public tables.
+
+    python -m benchmarks.tables --out results/tables                    # everything that is not there yet
+    python -m benchmarks.tables --tables freesolv esol --splits 0 1     # some of it
+    python -m benchmarks.tables --lightgbm PYTHON --chemprop PYTHON     # with those two, each in its own environment
+
+Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. Splits 0 to
+4 are random (80/10/10), ``scaffold`` is by scaffold. All methods may use the validation part as they like: forests
+learn from it, chemprop and our networks choose epochs by it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import lspe
+from lspe.data import GraphData, read_table
+from lspe.experiment.task import LOWER_IS_BETTER
+
+TOX21 = "tox21.csv.gz"
+TABLES: dict[str, tuple[str, str]] = {
+    "esol": ("molnet/esol.csv.gz", "y"),
+    "freesolv": ("molnet/freesolv.csv.gz", "y"),
+    "bbbp": ("molnet/bbbp.csv.gz", "p_np"),
+    "clintox": ("molnet/clintox.csv.gz", "CT_TOX"),
+    "tox21-NR-AhR": (TOX21, "NR-AhR"),
+    "tox21-SR-ARE": (TOX21, "SR-ARE"),
+    "tox21-SR-MMP": (TOX21, "SR-MMP"),
+}
+SPLITS = ("0", "1", "2", "3", "4", "scaffold")
+OURS: dict[str, dict[str, Any]] = {
+    "lspe": {},
+    "lspe, one network, no forest": {"members": 1, "settings": ["training.forest=false"]},
+    "lspe, no descriptors": {"descriptors": "none", "settings": ["training.forest=false"]},
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A table under one division."""
+
+    table: str
+    split: str
+
+    @property
+    def path(self) -> Path:
+        return Path(os.environ["LSPE_DATA"]) / TABLES[self.table][0]
+
+    @property
+    def target(self) -> str:
+        return TABLES[self.table][1]
+
+    @property
+    def division(self) -> dict[str, Any]:
+        return {"split": "scaffold"} if self.split == "scaffold" else {"split": "random", "seed": int(self.split)}
+
+    def data(self) -> GraphData:
+        """With both kinds of descriptors."""
+        table = read_table(self.path, targets=self.target, on_invalid="skip")
+        return table.to_graphs(**self.division, descriptors=("rdkit", "morgan"))
+
+
+Scores = dict[str, Any]
+Method = Callable[[Job, argparse.Namespace], Scores]
+
+
+def ours(options: dict[str, Any]) -> Method:
+    def run(job: Job, arguments: argparse.Namespace) -> Scores:
+        settings = [*options.get("settings", [])]
+        if job.split != "scaffold":
+            settings.append(f"table.split_seed={job.split}")
+        with tempfile.TemporaryDirectory() as folder:
+            trained = lspe.train(
+                job.path,
+                targets=[job.target],
+                on_invalid="skip",
+                split=job.division["split"],
+                out=Path(folder) / "run",
+                **{**options, "settings": settings},
+            )
+            together = trained.summary.get("together")
+            test = trained.summary["reported"]["test"] if together is None else together["test"]["together"]
+            parts = {} if together is None else {"weights": together["weights"], "alone": together["test"]}
+        return {"score": test["rmse" if "rmse" in test else "roc_auc"], **parts}
+
+    return run
+
+
+def forest(kind: str) -> Method:
+    def run(job: Job, arguments: argparse.Namespace) -> Scores:
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+        x, y, train, test = arrays(job, kind)
+        model = RandomForestClassifier if is_binary(y) else RandomForestRegressor
+        fitted = model(500, random_state=0, n_jobs=arguments.threads).fit(x[train], y[train])
+        predicted = fitted.predict_proba(x[test])[:, 1] if is_binary(y) else fitted.predict(x[test])
+        return {"score": score(y[test], predicted)}
+
+    return run
+
+
+LIGHTGBM = """
+import sys, numpy as np, lightgbm
+a = np.load(sys.argv[1])
+kind = lightgbm.LGBMClassifier if set(np.unique(a["y"])) <= {0, 1} else lightgbm.LGBMRegressor
+model = kind(n_jobs=int(sys.argv[3]), verbose=-1).fit(a["x"], a["y"])
+p = model.predict_proba(a["new"])[:, 1] if kind is lightgbm.LGBMClassifier else model.predict(a["new"])
+np.save(sys.argv[2], p)
+"""
+
+
+def lightgbm(job: Job, arguments: argparse.Namespace) -> Scores:
+    x, y, train, test = arrays(job, "rdkit")
+    with tempfile.TemporaryDirectory() as folder:
+        given, found = Path(folder) / "given.npz", Path(folder) / "found.npy"
+        np.savez(given, x=x[train], y=y[train], new=x[test])
+        command = [arguments.lightgbm, "-c", LIGHTGBM, str(given), str(found), str(arguments.threads)]
+        subprocess.run(command, check=True, capture_output=True)
+        return {"score": score(y[test], np.load(found))}
+
+
+def chemprop(more: list[str]) -> Method:
+    def run(job: Job, arguments: argparse.Namespace) -> Scores:
+        data = job.data()
+        y = data.graphs.graph["y"][:, 0]
+        frame = pd.DataFrame({"smiles": data.smiles, "y": y, "split": "train"})
+        for name, part in data.splits.items():
+            frame.loc[part, "split"] = name
+        kind = "classification" if is_binary(y) else "regression"
+        program = [arguments.chemprop, "-m", "chemprop.cli.main"]
+        with tempfile.TemporaryDirectory() as folder:
+            table, new, found = (Path(folder) / name for name in ("table.csv", "new.csv", "found.csv"))
+            frame.to_csv(table, index=False)
+            frame.loc[data.splits["test"], ["smiles"]].to_csv(new, index=False)
+            columns = ["--smiles-columns", "smiles"]
+            about = ["--target-columns", "y", "--splits-column", "split", "--task-type", kind]
+            subprocess.run(
+                [*program, "train", "-i", table, *columns, *about, "-o", f"{folder}/run", *more],
+                check=True,
+                capture_output=True,
+            )
+            model = f"{folder}/run/model_0/best.pt"
+            subprocess.run(
+                [*program, "predict", "-i", new, *columns, "--model-paths", model, "-o", found, *more],
+                check=True,
+                capture_output=True,
+            )
+            return {"score": score(y[data.splits["test"]], pd.read_csv(found)["y"].to_numpy())}
+
+    return run
+
+
+METHODS: dict[str, Method] = {
+    **{name: ours(options) for name, options in OURS.items()},
+    "forest, Morgan": forest("morgan"),
+    "forest, descriptors": forest("rdkit"),
+    "LightGBM, descriptors": lightgbm,
+    "chemprop": chemprop([]),
+    "chemprop, RDKit": chemprop(["--molecule-featurizers", "rdkit_2d"]),
+}
+
+
+def arrays(job: Job, kind: str) -> tuple[Any, Any, Any, Any]:
+    """Descriptors and labels of all molecules, which of them are learned from, and which are tested."""
+    data = job.data()
+    x = np.nan_to_num(np.asarray(data.descriptors[kind], dtype=np.float32))
+    if kind == "morgan":
+        x = (x > 0).astype(np.float32)
+    learned = np.concatenate([data.splits["train"], data.splits["val"]])
+    return x, data.graphs.graph["y"][:, 0], learned, data.splits["test"]
+
+
+def is_binary(y: Any) -> bool:
+    return set(np.unique(y)) <= {0.0, 1.0}
+
+
+def score(y: Any, predicted: Any) -> float:
+    from sklearn.metrics import roc_auc_score, root_mean_squared_error
+
+    return float(roc_auc_score(y, predicted) if is_binary(y) else root_mean_squared_error(y, predicted))
+
+
+def metric_of(table: str) -> str:
+    return "rmse" if table in ("esol", "freesolv") else "roc_auc"
+
+
+def place_of(out: Path, job: Job, method: str) -> Path:
+    return out / f"{job.table}--{job.split}--{method.replace(', ', '-').replace(' ', '-')}.json"
+
+
+def tabulate(out: Path) -> str:
+    """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and mean seconds."""
+    rows = [["table", *METHODS], ["---"] * (len(METHODS) + 1)]
+    for table in TABLES:
+        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
+            cells = [_cell([place_of(out, Job(table, split), method) for split in splits]) for method in METHODS]
+            if any(cells):
+                arrow = "↓" if metric_of(table) in LOWER_IS_BETTER else "↑"
+                rows.append([f"{table}, {name}, {metric_of(table)} {arrow}", *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cell(paths: list[Path]) -> str:
+    found = [json.loads(path.read_text()) for path in paths if path.exists()]
+    if not found:
+        return ""
+    scores = [one["score"] for one in found]
+    spread = f" ± {np.std(scores):.3f}" if len(scores) > 1 else ""
+    return f"{np.mean(scores):.3f}{spread} ({np.mean([one['seconds'] for one in found]):.0f} s)"
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/tables"))
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--lightgbm", help="Python that has LightGBM")
+    parser.add_argument("--chemprop", help="Python that has chemprop 2")
+    arguments = parser.parse_args(words)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    absent = {name for name in ("lightgbm", "chemprop") if getattr(arguments, name) is None}
+    for table in arguments.tables:
+        for split in arguments.splits:
+            for method in arguments.methods:
+                job = Job(table, split)
+                path = place_of(arguments.out, job, method)
+                if path.exists() or method.split(",")[0].lower() in absent:
+                    continue
+                job.data()  # descriptors are computed once for all methods and not counted
+                begin = time.perf_counter()
+                result = METHODS[method](job, arguments)
+                result |= {"table": table, "split": split, "method": method, "metric": metric_of(table)}
+                result["seconds"] = round(time.perf_counter() - begin, 1)
+                path.write_text(json.dumps(result, indent=1) + "\n")
+                print(
+                    f"{table}, {split}, {method}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr
+                )
+    print(tabulate(arguments.out))
+
+
+if __name__ == "__main__":
+    main()

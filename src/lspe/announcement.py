@@ -1,0 +1,124 @@
+"""What is about to be trained, in words, before it starts: so that a wrong guess costs seconds, not an hour."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from lspe.data import GraphData
+from lspe.errors import UserError
+from lspe.experiment.data import fit_to_data
+from lspe.experiment.value import Experiment
+from lspe.training.evaluation import loss_sums, mean_loss
+from lspe.training.fitting import fresh_module, parts_among
+from lspe.training.module import TrainingModule
+from lspe.training.objective import Objective
+from lspe.training.progress import clock
+
+_MEMBERS = ((3_000, 5), (15_000, 3), (50_000, 2))
+"""Up to so many molecules so many networks, if nobody says: they are trained one after the other."""
+
+_FOREST_SECONDS = 0.004
+"""A molecule and target takes about so long whenever a forest is grown."""
+
+_STEPS_TRIED = 3
+
+
+def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) -> Experiment:
+    """Choose how many networks are trained, where that is left to the size of the table; one by several processes."""
+    training = experiment.training
+    if training.members is not None:
+        if training.members > 1 and processes > 1:
+            raise UserError("several members are trained one after the other by one process: leave out --devices")
+        return experiment
+    several = experiment.seeds or (data.folds and experiment.fold is None) or processes > 1
+    learned_from = 0 if several else sum(len(data.splits[name]) for name in ("train", "val"))
+    members = next((number for most, number in _MEMBERS if learned_from <= most), 1)
+    if several or learned_from < 2 * parts_among(members):
+        members = 1
+    return experiment.model_copy(update={"training": training.model_copy(update={"members": members})})
+
+
+def announce(experiment: Experiment, data: GraphData) -> str:
+    """Columns, task, parts, what is trained, and about how long it will take."""
+    lines = [_columns(experiment, data), _values(data), _parts(experiment, data), _models(experiment, data)]
+    return "\n".join(line for line in lines if line)
+
+
+def _columns(experiment: Experiment, data: GraphData) -> str:
+    targets = ", ".join(repr(name) for name in data.task_names)
+    if experiment.table is None:
+        return f"{data.name}: learning {targets}"
+    extra = "".join(f", {name!r}" for name in data.extra_names)
+    return f"{data.name}: molecules in {data.smiles_column!r}{extra}, learning {targets}"
+
+
+def _values(data: GraphData) -> str:
+    y = data.graphs.graph["y"]
+    if data.task == "multiclass":
+        counts = np.bincount(y.reshape(-1), minlength=data.num_outputs).tolist()
+        classes = ", ".join(f"{name} {count:,}" for name, count in zip(data.class_names, counts, strict=True))
+        return f"task multiclass, {data.num_outputs} classes: {classes}"
+    lines = []
+    for name, column in zip(data.task_names, y.T, strict=True):
+        known = column[~np.isnan(column)]
+        if data.task == "binary":
+            no, yes = data.class_names or ("0", "1")
+            lines.append(f"{name}: {len(known):,} labels, {int(known.sum()):,} of them {yes} (the others {no})")
+        else:
+            spread = f"{known.min():.4g} to {known.max():.4g}, mean {known.mean():.4g}"
+            lines.append(f"{name}: {len(known):,} numbers, {spread}")
+    shown = lines if len(lines) <= 12 else [*lines[:12], f"and {len(lines) - 12} more targets"]
+    return f"task {data.task}; " + "\n  ".join(shown)
+
+
+def _parts(experiment: Experiment, data: GraphData) -> str:
+    how = f", divided {data.division}" if data.division else ""
+    if data.folds and experiment.fold is None:
+        return f"{len(data.folds)} folds of {len(data.graphs):,} molecules{how}"
+    splits = (data.folds[experiment.fold] if experiment.fold is not None else None) or data.splits
+    sizes = ", ".join(f"{len(part):,} {name}" for name, part in splits.items())
+    return f"parts: {sizes}{how}"
+
+
+def _models(experiment: Experiment, data: GraphData) -> str:
+    members = experiment.training.members or 1
+    if data.folds:
+        data = data.fold(experiment.fold or 0)
+    seen = data.member(0, parts_among(members)) if members > 1 else data
+    fitted = fit_to_data(experiment, seen)
+    epochs = fitted.training.protocol.max_epochs
+    beside = "" if experiment.model.descriptors == "none" else f" with {experiment.model.descriptors} descriptors"
+    what = f"{members} networks" if members > 1 else "one network"
+    text = f"training {what} of at most {epochs} epochs{beside}"
+    if members > 1:
+        text += ", each validated on another part of train and val"
+    seconds = members * epochs * seconds_per_epoch(fitted, seen)
+    if experiment.training.forest:
+        text += ", and a forest beside them"
+        seconds += (members + 1) * len(data.graphs) * len(data.task_names) * _FOREST_SECONDS
+    return f"{text}: at most about {clock(seconds)}"
+
+
+def seconds_per_epoch(experiment: Experiment, data: GraphData) -> float:
+    """Measured on a few steps of training."""
+    objective = Objective(experiment.task)
+    with torch.random.fork_rng(devices=[]):
+        module = fresh_module(experiment, data, objective)
+        took = [_step(module, objective, number) for number in range(_STEPS_TRIED)]
+    steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+    return steps * float(np.median(took)) * 1.2  # validation, optimizer
+
+
+def _step(module: TrainingModule, objective: Objective, number: int) -> float:
+    graphs: Any = module.loader.graphs
+    size = min(module.loader.batch_size, len(graphs))
+    batch = graphs.batch(np.arange(size) + (number * size) % (len(graphs) - size + 1))
+    started = time.perf_counter()
+    sums = loss_sums(module.network.train().run(batch), batch, objective, None)
+    mean_loss(sums, sums.detach(), None).backward()
+    return time.perf_counter() - started

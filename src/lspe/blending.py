@@ -1,0 +1,139 @@
+"""Networks and a forest as one model: trained beside each other, weighed on what neither has seen, and scored.
+
+Each network of a run has a validation part of its own, and together these cover all, or much, of what is not tested.
+A forest grown for each of them on the same training part predicts the same molecules, so that the two can be weighed
+against each other. The forest that is kept is grown on all that is not tested.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lspe.data import GraphData
+from lspe.data.packed.container import Array
+from lspe.data.packed.pointers import Index
+from lspe.files import write_json
+from lspe.forest import Forest
+from lspe.predict.blend import COVERAGE, FOREST, Blend
+from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
+from lspe.training.fitting import seen_by_member
+from lspe.training.run import Run, go_on_with, open_runs
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Index], Floats]
+
+
+@dataclass(frozen=True)
+class Blended:
+    """What networks, forest and both together predict for some molecules, beside what is true."""
+
+    networks: SplitPredictions
+    forest: SplitPredictions | None
+    weights: Blend
+
+    @property
+    def both(self) -> SplitPredictions:
+        """The prediction that counts."""
+        if self.forest is None:
+            return self.networks
+        predicted = self.weights.networks * self.networks.predicted + self.weights.forest * self.forest.predicted
+        return replace(self.networks, predicted=predicted)
+
+    def scores(self) -> dict[str, dict[str, float | None]]:
+        """Of networks, forest and both."""
+        parts = {"networks": self.networks, "forest": self.forest, "together": self.both}
+        return {name: scores_of(part) for name, part in parts.items() if part is not None}
+
+
+def is_blended(run: Run) -> bool:
+    """Whether several networks, or networks and a forest, predict as one in a run."""
+    return run.config.training.forest or (run.config.training.members or 1) > 1
+
+
+def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
+    """Grow the forest, choose the weights, and write both and their scores into the folder of a finished run."""
+    if run.config.fold is not None:
+        data = data.fold(run.config.fold)
+    runs = open_runs(run.path)
+    held_out = [predict_split(one, data, "val") for one in runs]
+    tests = [predict_split(one, data, "test") for one in runs]
+    test = replace(tests[0], predicted=np.mean([one.predicted for one in tests], axis=0))
+    validation = together(held_out)
+    started = time.perf_counter()
+    if run.config.training.forest:
+        parts = [seen_by_member(one.config, data).splits for one in runs]
+        grown = [_grow(data, part["train"], threads) for part in parts]
+        of_validation = np.concatenate([predict(part["val"]) for predict, part in zip(grown, parts, strict=True)])
+        forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
+        forest.save(run.path / FOREST)
+        weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
+        on_val = Blended(validation, replace(validation, predicted=of_validation), weights)
+        of_test = _predict(forest, data, data.splits["test"])
+        on_test = Blended(test, replace(test, predicted=of_test), weights)
+    else:
+        weights = Blend(1.0, 0.0)
+        on_val, on_test = Blended(validation, None, weights), Blended(test, None, weights)
+    if data.task == "regression":
+        weights = weights.with_intervals(on_val.both.y, on_val.both.predicted)
+        on_val, on_test = replace(on_val, weights=weights), replace(on_test, weights=weights)
+    weights.write(run.path)
+    seconds = time.perf_counter() - started
+    _add_to_summary(run, {"val": on_val, "test": on_test}, seconds)
+    return on_test
+
+
+def _grow(data: GraphData, rows: Index, threads: int) -> Predict:
+    """A forest grown on some rows, as what it predicts for others; it is forgotten afterwards."""
+    forest = _fit(data, rows, threads)
+    return lambda others: _predict(forest, data, others)
+
+
+def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
+    columns = data.graphs.graph
+    return Forest.fit(
+        _descriptors(data, rows),
+        columns["y"][rows],
+        data.task,
+        outputs=data.num_outputs,
+        extra=_extra(data, rows),
+        weight=columns["weight"][rows] if "weight" in columns else None,
+        threads=threads,
+    )
+
+
+def _predict(forest: Forest, data: GraphData, rows: Index) -> Floats:
+    return forest.predict(_descriptors(data, rows), _extra(data, rows))
+
+
+def _extra(data: GraphData, rows: Index) -> Array | None:
+    return data.extra[rows] if data.extra is not None and data.extra_names else None
+
+
+def _descriptors(data: GraphData, rows: Index) -> dict[Any, Any]:
+    return {kind: values[rows] for kind, values in data.descriptors.items()}
+
+
+def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None:
+    weights = parts["test"].weights
+    scores: dict[str, Any] = {
+        "weights": {"networks": weights.networks, "forest": weights.forest},
+        **{split: part.scores() for split, part in parts.items()},
+        "forest_seconds": round(seconds, 1),
+    }
+    if weights.half_widths:
+        test = parts["test"].both
+        inside = (np.abs(test.predicted - test.y) <= np.array(weights.half_widths))[~np.isnan(test.y)]
+        scores["intervals"] = {
+            "coverage": COVERAGE,
+            "half_widths": dict(zip(test.task_names, weights.half_widths, strict=True)),
+            "test_coverage": float(inside.mean()),
+        }
+    if len(parts["test"].networks.task_names) > 1:
+        scores["targets"] = scores_by_target(parts["test"].both)
+    write_json(run.path / "summary.json", {**run.summary, "together": scores}, then=go_on_with(run.path))

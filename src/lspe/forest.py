@@ -1,0 +1,275 @@
+"""Trees on descriptors: what a chemist would use without a network, and a part of what tables are blended of.
+
+Several kinds count alike: extremely randomised trees on RDKit's descriptors and Morgan counts, boosted trees on the
+descriptors and, of classes, random forests on these. scikit-learn grows them; kept are plain arrays, so that a file
+needs neither pickle nor the scikit-learn that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lspe.data.errors import CorruptFileError
+from lspe.data.packed.container import Array, ArrayWriter, open_arrays
+from lspe.data.words import DESCRIPTOR_WIDTH, DescriptorKind, TaskKind
+
+KINDS: tuple[DescriptorKind, ...] = ("rdkit", "morgan")
+"""The descriptors that a forest takes, in the order of its columns."""
+
+Floats = NDArray[np.float64]
+Link = Literal["identity", "sigmoid", "softmax"]
+
+_TREES = 300
+_FEWEST_TREES = 60
+_ROWS_AT_ONCE = 1000
+_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "start")
+
+
+@dataclass(frozen=True)
+class TreeSum:
+    """The sum of many trees, then a link: [M, columns] → [M, K].
+
+    In node i a row goes ``left[i]`` where its column ``feature[i]`` is at most ``threshold[i]``, else ``right[i]``.
+    A leaf leads to itself and adds ``value[i]`` [K]; ``start`` [K] is what all rows begin with.
+    """
+
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: Floats
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    value: Floats
+    start: Floats
+    depth: int
+    link: Link
+
+    def predict(self, columns: Array) -> Floats:
+        """Values, or probabilities, [M, K]."""
+        total = self.add_up(columns)
+        if self.link == "sigmoid":
+            return 1 / (1 + np.exp(-total))
+        if self.link == "softmax":
+            shifted = np.exp(total - total.max(axis=1, keepdims=True))
+            return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+        return total
+
+    def add_up(self, columns: Array) -> Floats:
+        """The sum before the link, [M, K]."""
+        total = np.tile(self.start, (len(columns), 1))
+        for begin in range(0, len(columns), _ROWS_AT_ONCE):
+            some = columns[begin : begin + _ROWS_AT_ONCE]
+            row = np.arange(len(some))[:, None]
+            node = np.tile(self.roots, (len(some), 1))
+            for _ in range(self.depth):
+                low = some[row, self.feature[node]] <= self.threshold[node]
+                node = np.where(low, self.left[node], self.right[node])
+            total[begin : begin + _ROWS_AT_ONCE] += self.value[node].sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees for each target; a prediction is the mean over the kinds of trees.
+
+    >>> forest = Forest.fit({"rdkit": ..., "morgan": ...}, y, "regression", outputs=1)
+    >>> forest.predict({"rdkit": ..., "morgan": ...})  # [M, outputs]
+    """
+
+    targets: tuple[tuple[TreeSum, ...], ...]
+
+    @classmethod
+    def fit(
+        cls,
+        descriptors: Mapping[DescriptorKind, Array],
+        y: Array,
+        task: TaskKind,
+        *,
+        outputs: int,
+        extra: Array | None = None,
+        weight: Array | None = None,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> Forest:
+        """Learn targets ``y`` as graphs have them: [M, T] with NaN where one is not known, or [M] classes.
+
+        ``extra`` [M, E] are further numbers of each molecule.
+        """
+        columns = _columns(descriptors, extra)
+        grow = _Grower(task, outputs, seed, threads)
+        if task == "multiclass":
+            return cls((grow.trees(columns, y.reshape(-1), weight),))
+        targets = []
+        for one in y.T:
+            known = ~np.isnan(one)
+            targets.append(grow.trees(columns[known], one[known], None if weight is None else weight[known]))
+        return cls(tuple(targets))
+
+    def predict(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
+        """Values, or probabilities, [M, outputs]."""
+        columns = _columns(descriptors, extra)
+        return np.concatenate(
+            [np.mean([trees.predict(columns) for trees in target], axis=0) for target in self.targets], axis=1
+        )
+
+    def save(self, path: Path) -> None:
+        """Write everything into one file."""
+        with ArrayWriter(path) as writer:
+            about = []
+            for number, target in enumerate(self.targets):
+                about.append([{"depth": trees.depth, "link": trees.link} for trees in target])
+                for kind, trees in enumerate(target):
+                    for name in _ARRAYS:
+                        array = getattr(trees, name)
+                        small = np.int32 if array.dtype.kind == "i" else np.float64
+                        writer.append(f"{number}/{kind}/{name}", array.astype(small))
+            writer.finish({"forest": about})
+
+    @classmethod
+    def open(cls, path: Path) -> Forest:
+        """What :meth:`save` wrote."""
+        file = open_arrays(path)
+        try:
+            return cls(
+                tuple(
+                    tuple(_of_file(file.arrays, f"{number}/{kind}", **about) for kind, about in enumerate(target))
+                    for number, target in enumerate(file.meta["forest"])
+                )
+            )
+        except (LookupError, TypeError) as error:
+            raise CorruptFileError(f"{path} holds no forest ({error}): put back a copy of it, or train again") from None
+
+
+def _of_file(arrays: Mapping[str, Array], place: str, *, depth: int, link: Link) -> TreeSum:
+    parts: dict[str, Any] = {}
+    for name in _ARRAYS:
+        array = arrays[f"{place}/{name}"]
+        parts[name] = array.astype(np.int64) if array.dtype.kind == "i" else array
+    return TreeSum(depth=depth, link=link, **parts)
+
+
+def _columns(descriptors: Mapping[DescriptorKind, Array], extra: Array | None) -> NDArray[np.float32]:
+    """Numbers side by side, [M, E + 2254]; one that is not defined counts as 0."""
+    parts = [descriptors[kind] for kind in KINDS] if extra is None else [extra, *(descriptors[kind] for kind in KINDS)]
+    return np.concatenate([np.nan_to_num(part.astype(np.float32)) for part in parts], axis=1)
+
+
+@dataclass(frozen=True)
+class _Grower:
+    """Grows trees for one target after the other."""
+
+    task: TaskKind
+    outputs: int
+    seed: int
+    threads: int
+
+    def trees(self, columns: Array, y: Array, weight: Array | None) -> tuple[TreeSum, ...]:
+        """All kinds; where all labels are the same, that one."""
+        labels = np.unique(y)
+        if len(labels) < 2:
+            return (self._constant(float(labels[0]) if len(labels) else 0.0),)
+        descriptors = columns[:, : -DESCRIPTOR_WIDTH["morgan"]]
+        grown = [self._forest(columns, y, weight, randomised=True)]
+        if self.task != "regression":
+            grown.append(self._forest(descriptors, y, weight, randomised=False))
+        if self.task != "multiclass" or len(labels) == self.outputs:
+            grown.append(self._boosted(descriptors, y, weight))
+        return tuple(grown)
+
+    def _constant(self, label: float) -> TreeSum:
+        start = np.array([label]) if self.task != "multiclass" else np.eye(self.outputs)[int(label)]
+        return _put_together([], np.zeros((0, len(start))), start, "identity")
+
+    def _forest(self, columns: Array, y: Array, weight: Array | None, *, randomised: bool) -> TreeSum:
+        from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
+
+        targets = 1 if self.task == "multiclass" else self.outputs
+        options: dict[str, Any] = {
+            "n_estimators": max(_FEWEST_TREES, _TREES // targets),
+            "random_state": self.seed,
+            "n_jobs": self.threads,
+        }
+        if self.task == "regression":
+            model = ExtraTreesRegressor(max_features=0.1, **options).fit(columns, y, weight)
+        else:
+            kind = ExtraTreesClassifier if randomised else RandomForestClassifier
+            model = kind(max_features="sqrt", **options).fit(columns, y, weight)
+        values = [self._leaf_values(one.tree_.value, model) / len(model.estimators_) for one in model.estimators_]
+        nodes = [
+            (one.feature, one.threshold, one.children_left, one.children_right)
+            for one in (tree.tree_ for tree in model.estimators_)
+        ]
+        return _put_together(nodes, np.concatenate(values), np.zeros(values[0].shape[1]), "identity")
+
+    def _leaf_values(self, value: Array, model: Any) -> Floats:
+        """[nodes, K] of scikit-learn's [nodes, 1, classes]: a mean, the share of yes, or of each class."""
+        if self.task == "regression":
+            return np.asarray(value[:, 0, :1])
+        shares = value[:, 0] / value[:, 0].sum(axis=1, keepdims=True)
+        if self.task == "binary":
+            return np.asarray(shares[:, 1:])
+        everything = np.zeros((len(shares), self.outputs))
+        everything[:, model.classes_.astype(np.int64)] = shares
+        return everything
+
+    def _boosted(self, columns: Array, y: Array, weight: Array | None) -> TreeSum:
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        kind = HistGradientBoostingRegressor if self.task == "regression" else HistGradientBoostingClassifier
+        model = kind(early_stopping=False, random_state=self.seed).fit(columns, y, sample_weight=weight)
+        classes = self.outputs if self.task == "multiclass" else 1
+        nodes, values = [], []
+        for number, tree in enumerate(tree for iteration in model._predictors for tree in iteration):
+            one = tree.nodes
+            leaf = one["is_leaf"].astype(bool)
+            left, right = (np.where(leaf, -1, one[side].astype(np.int64)) for side in ("left", "right"))
+            nodes.append((one["feature_idx"], one["num_threshold"], left, right))
+            values.append(np.zeros((len(one), classes)))
+            values[-1][:, number % classes] = one["value"]
+        link: dict[TaskKind, Link] = {"regression": "identity", "binary": "sigmoid", "multiclass": "softmax"}
+        trees = _put_together(nodes, np.concatenate(values), np.zeros(classes), link[self.task])
+        first = columns[:1]
+        sums = model.predict(first) if self.task == "regression" else model.decision_function(first)
+        start = np.asarray(sums, dtype=np.float64).reshape(-1) - trees.add_up(first)[0]
+        return TreeSum(**{**vars(trees), "start": start})
+
+
+def _put_together(nodes: Sequence[tuple[Array, ...]], values: Floats, start: Floats, link: Link) -> TreeSum:
+    """Trees one after the other; each is (feature, threshold, left, right), children of leaves are −1."""
+    sizes = np.array([len(one[0]) for one in nodes], dtype=np.int64)
+    begins = np.cumsum(sizes) - sizes
+    joined = [np.concatenate([np.zeros(0), *(one[part] for one in nodes)]) for part in range(2)]
+    children = [np.concatenate([np.zeros(0, dtype=np.int64), *_numbered(nodes, begins, part)]) for part in (2, 3)]
+    is_leaf = np.concatenate([np.zeros(0, dtype=bool), *(one[2] < 0 for one in nodes)])
+    return TreeSum(
+        roots=begins,
+        feature=np.where(is_leaf, 0, joined[0]).astype(np.int64),
+        threshold=np.where(is_leaf, 0.0, joined[1]),
+        left=children[0],
+        right=children[1],
+        value=np.where(is_leaf[:, None], values, 0.0),
+        start=start,
+        depth=_depth(begins, *children),
+        link=link,
+    )
+
+
+def _numbered(nodes: Sequence[tuple[Array, ...]], begins: Array, part: int) -> Iterator[Array]:
+    """Children numbered over all trees, a leaf's child being itself."""
+    for one, begin in zip(nodes, begins.tolist(), strict=True):
+        child = one[part].astype(np.int64)
+        yield np.where(child < 0, np.arange(len(child)), child) + begin
+
+
+def _depth(roots: Array, left: Array, right: Array) -> int:
+    """Steps from the roots to the furthest leaf."""
+    level, depth = roots, 0
+    while len(level := level[left[level] != level]):
+        level = np.concatenate([left[level], right[level]])
+        depth += 1
+    return depth

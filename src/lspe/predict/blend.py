@@ -1,0 +1,117 @@
+"""How much networks and a forest count in one prediction, as a file of the run folder."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lspe.data.words import TaskKind
+from lspe.errors import UserError
+from lspe.files import write_json
+from lspe.forest import Forest
+from lspe.training.run import Run, open_runs
+
+BLEND = "blend.json"
+FOREST = "forest.lspe"
+
+COVERAGE = 0.9
+"""The share of true values that intervals are to hold."""
+
+Floats = NDArray[np.float64]
+_STEPS = 20
+_WORTH_OF_HALVES = 10
+"""As many validation molecules as would have to speak against counting both alike."""
+
+
+@dataclass(frozen=True)
+class Blend:
+    """The weights of the mean of all networks and of the forest, which add up to 1, and how wide intervals are.
+
+    Of a regression, the prediction ± ``half_widths`` [T] holds the true value of :data:`COVERAGE` of new molecules, as
+    long as these are like those the model was trained on.
+    """
+
+    networks: float
+    forest: float
+    half_widths: tuple[float, ...] = ()
+
+    @classmethod
+    def choose(cls, y: Floats, networks: Floats, forest: Floats, task: TaskKind) -> Blend:
+        """The weights with the lowest squared error, or log-loss, of molecules that neither was trained on.
+
+        Few molecules say little: the weights are drawn towards halves, as if some more had spoken for these.
+        """
+        candidates = np.linspace(0, 1, _STEPS + 1)
+        losses = [mean_loss(y, weight * networks + (1 - weight) * forest, task) for weight in candidates]
+        best = float(candidates[int(np.argmin(losses))])
+        count = len(y)
+        weight = round((count * best + _WORTH_OF_HALVES / 2) / (count + _WORTH_OF_HALVES), 3)
+        return cls(weight, round(1 - weight, 3))
+
+    def with_intervals(self, y: Floats, predicted: Floats) -> Blend:
+        """With intervals by the errors of molecules that were not trained on (split conformal prediction).
+
+        Of n errors the ⌈(n + 1) · coverage⌉-th smallest; where these are too few to say, there is no interval.
+        """
+        widths = []
+        for errors in np.abs(predicted - y).T:
+            known = np.sort(errors[~np.isnan(errors)])
+            rank = math.ceil((len(known) + 1) * COVERAGE)
+            if rank > len(known):
+                return self
+            widths.append(float(known[rank - 1]))
+        return replace(self, half_widths=tuple(widths))
+
+    def write(self, folder: Path) -> None:
+        """Into a run folder."""
+        write_json(folder / BLEND, asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> Blend | None:
+        """Of a run folder; ``None`` where there are only networks."""
+        path = folder / BLEND
+        if not path.is_file():
+            return None
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            widths = tuple(float(one) for one in values.get("half_widths", ()))
+            weights = cls(float(values["networks"]), float(values["forest"]), widths)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise UserError(f"{path} is damaged ({error}): put back a copy of it, or train again") from None
+        if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):
+            raise UserError(f"{path} is damaged: its weights do not add up to 1. Put back a copy of it, or train again")
+        return weights
+
+
+def mean_loss(y: Floats, predicted: Floats, task: TaskKind) -> float:
+    """Squared error in units of each target's variance, or log-loss, over all known labels."""
+    if task == "multiclass":
+        chosen = predicted[np.arange(len(y)), y.reshape(-1).astype(np.int64)]
+        return float(-np.log(np.maximum(chosen, 1e-6)).mean())
+    known = ~np.isnan(y)
+    truth = np.where(known, y, 0)
+    if task == "binary":
+        likely = np.clip(np.where(truth > 0.5, predicted, 1 - predicted), 1e-6, None)
+        each = -np.log(likely)
+    else:
+        each = (predicted - truth) ** 2 / np.maximum(np.nanvar(y, axis=0), 1e-12)
+    return float(each[known].mean())
+
+
+def units_of(path: Path) -> Iterator[tuple[list[Run], Forest | None, Blend]]:
+    """What predicts as one, with its weights: the networks of a folder and its forest, else each network alone."""
+    weights = Blend.read(path)
+    runs = open_runs(path)
+    if weights is not None:
+        yield runs, Forest.open(path / FOREST) if weights.forest else None, weights
+    elif len(runs) == 1 and runs[0].path == path:
+        yield runs, None, Blend(1.0, 0.0)
+    else:
+        for run in runs:
+            yield from units_of(run.path)

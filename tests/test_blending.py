@@ -1,0 +1,224 @@
+"""A table's default: several networks and a forest, which predict as one."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import lspe
+from lspe import forest
+from lspe.blending import is_blended
+from lspe.cli.main import app
+from lspe.data.molecules.descriptors import describe
+from lspe.data.words import DescriptorKind
+from lspe.errors import UserError
+from lspe.experiment.data import load_data
+from lspe.predict.blend import Blend
+from lspe.training.fitting import seen_by_member
+from lspe.training.seeds_and_folds import evaluate_runs, open_runs
+from tests.small import SMILES, write_table
+
+SMALL = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4, "training.batch_size": 16}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "_TREES", 20)
+        patch.setattr(forest, "_FEWEST_TREES", 10)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, session_cache: None) -> lspe.Run:
+    folder = tmp_path_factory.mktemp("blended")
+    table = write_table(folder / "table.csv")
+    return lspe.train(table, out=folder / "run", members=3, epochs=2, settings=SMALL, threads=1)
+
+
+def test_each_network_validates_on_another_part(run: lspe.Run) -> None:
+    runs = open_runs(run.path)
+    assert [one.config.member for one in runs] == [0, 1, 2]
+    data = load_data(run.config)
+    parts = [set(seen_by_member(one.config, data).splits["val"].tolist()) for one in runs]
+    assert not parts[0] & parts[1]
+    assert not parts[1] & parts[2]
+    tested = set(data.splits["test"].tolist())
+    assert not any(part & tested for part in parts)
+
+
+def test_the_run_predicts_what_was_scored(run: lspe.Run) -> None:
+    rows = list(csv.DictReader((run.path / "predictions.csv").read_text().splitlines()))
+    model = lspe.load(run.path)
+    assert (len(model.members), len(model.forests)) == (3, 1)
+    mean, sd = model.predict([SMILES[int(row["row"]) - 2] for row in rows], return_std=True)
+    np.testing.assert_allclose(mean, [float(row["y_predicted"]) for row in rows], rtol=1e-5)
+    assert (sd > 0).all()
+    truth = np.array([float(row["y"]) for row in rows])
+    assert run.summary["together"]["test"]["together"]["mae"] == pytest.approx(np.abs(mean - truth).mean(), rel=1e-5)
+
+
+def test_the_weights_add_up_and_count(run: lspe.Run) -> None:
+    weights = json.loads((run.path / "blend.json").read_text())
+    assert weights["networks"] + weights["forest"] == pytest.approx(1)
+    model = lspe.load(run.path)
+    assert model.weights.tolist() == pytest.approx([weights["networks"] / 3] * 3 + [weights["forest"]])
+
+
+def test_a_damaged_blend_is_refused(run: lspe.Run) -> None:
+    path = run.path / "blend.json"
+    before = path.read_text()
+    try:
+        path.write_text('{"networks": 0.9, "forest": 0.9}')
+        with pytest.raises(UserError, match=r"blend\.json is damaged: its weights do not add up to 1"):
+            lspe.load(run.path)
+    finally:
+        path.write_text(before)
+
+
+def test_the_networks_are_evaluated_on_their_own_parts(run: lspe.Run) -> None:
+    scores = evaluate_runs(run.path, "val")
+    for one in open_runs(run.path):
+        assert scores[one.path.name]["mae"] == pytest.approx(one.summary["reported"]["val"]["mae"], rel=1e-6)
+
+
+def test_the_command_line_evaluates_all_as_one(run: lspe.Run, tmp_path: Path) -> None:
+    def evaluate(*arguments: str) -> dict[str, dict[str, float]]:
+        result = CliRunner().invoke(app, ["evaluate", str(run.path), *arguments, "--json"], catch_exceptions=False)
+        scores: dict[str, dict[str, float]] = json.loads(result.output)
+        return scores
+
+    assert evaluate()["together"]["mae"] == pytest.approx(run.summary["together"]["test"]["together"]["mae"], rel=1e-5)
+    new = tmp_path / "new.csv"
+    new.write_text("name,smiles,y\na,CCO,100\nb,c1ccccc1,155\nc,not a molecule,3\n")
+    truth, predicted = np.array([100, 155]), lspe.load(run.path).predict(["CCO", "c1ccccc1"])
+    assert evaluate(str(new))["2 molecules"]["mae"] == pytest.approx(np.abs(truth - predicted).mean(), rel=1e-5)
+
+
+def test_test_molecules_are_named(tmp_path: Path) -> None:
+    lines = [f"m{number},{smiles},{number}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "table.csv").write_text("\n".join(["Name,smiles,y", *lines]) + "\n")
+    run = lspe.train(
+        tmp_path / "table.csv", preset="own/gatedgcn-lspe", out=tmp_path / "run", epochs=1, settings=SMALL, threads=1
+    )
+    for row in csv.DictReader((run.path / "predictions.csv").read_text().splitlines()):
+        number = int(float(row["y"]))
+        assert (row["name"], row["smiles"]) == (f"m{number}", SMILES[number])
+
+
+def test_what_was_chosen_is_said_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{smiles};{number},5;{'test' if number % 4 == 0 else 'train'}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "europe.csv").write_text("\n".join(["SMILES;logS;split", *rows]) + "\n")
+    lspe.train(
+        tmp_path / "europe.csv", out=tmp_path / "run", epochs=1, members=1, settings=SMALL, threads=1, progress=True
+    )
+    said = capsys.readouterr().out.partition("epoch 1/1")[0]
+    assert "europe.csv: molecules in 'SMILES', learning 'logS'" in said
+    assert "task regression; logS: 40 numbers, 0.5 to 39.5, mean 20" in said
+    assert "parts: 27 train, 3 val, 10 test, divided as 'split' says" in said
+    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: at most about" in said
+
+
+def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
+    """What is learned depends on the extra column alone, which the forest finds out."""
+    lines = [f"{smiles},{number * 7 % 40},{number * 7 % 40 + 0.5}" for number, smiles in enumerate(SMILES)]
+    (tmp_path / "table.csv").write_text("\n".join(["smiles,y,pH", *lines]) + "\n")
+    run = lspe.train(
+        tmp_path / "table.csv",
+        targets=["y"],
+        extra=["pH"],
+        out=tmp_path / "run",
+        members=1,
+        epochs=1,
+        settings=SMALL,
+        threads=1,
+    )
+    model = lspe.load(run.path)
+    rows = list(csv.DictReader((run.path / "predictions.csv").read_text().splitlines()))
+    extra = [[float(row["y"]) + 0.5] for row in rows]
+    predicted = model.predict([row["smiles"] for row in rows], extra=extra)
+    np.testing.assert_allclose(predicted, [float(row["y_predicted"]) for row in rows], rtol=1e-5)
+    [low, high] = model.forests[0].predict(_twice("CCO"), np.array([[1.0], [39.0]]))
+    assert high > low + 3
+    new = tmp_path / "new.csv"
+    new.write_text("smiles,pH\nCCO,3.5\nCCN,n/a\n")
+    model.predict_table(new, tmp_path / "out.csv")
+    values = [row["y_predicted"] for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines())]
+    assert float(values[0]) == pytest.approx(model.predict(["CCO"], extra=[[3.5]])[0], rel=1e-5)
+    assert np.isfinite(float(values[1]))
+    with pytest.raises(UserError, match=r"further numbers of each molecule \(pH\): give them as extra="):
+        model.predict("CCO")
+    new.write_text("smiles\nCCO\n")
+    with pytest.raises(UserError, match="has no column 'pH', which the model was trained with"):
+        model.predict_table(new, tmp_path / "out.csv")
+
+
+def _twice(smiles: str) -> dict[DescriptorKind, np.ndarray]:
+    return {kind: describe([smiles, smiles], kind) for kind in forest.KINDS}
+
+
+def test_going_on_changes_nothing(run: lspe.Run) -> None:
+    before = (run.path / "predictions.csv").read_text()
+    lspe.train(run.path, resume=True, threads=1)
+    assert (run.path / "predictions.csv").read_text() == before
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_labels_and_classes(task: str, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv", task)
+    run = lspe.train(table, out=tmp_path / "run", members=1, epochs=1, settings=SMALL, threads=1)
+    assert is_blended(run)
+    together = run.summary["together"]
+    assert set(together["test"]) == {"networks", "forest", "together"}
+    assert (set(together["targets"]) == {"ring", "large"}) if task == "binary" else ("targets" not in together)
+    predicted = lspe.load(run.path).predict(["CCO", "c1ccccc1"])
+    assert predicted.shape == (2, 2 if task == "binary" else 3)
+    assert ((predicted >= 0) & (predicted <= 1)).all()
+
+
+def test_intervals_cover_what_they_promise() -> None:
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(60):
+        errors = rng.standard_t(3, size=(200, 1))
+        [width] = Blend(0.5, 0.5).with_intervals(errors, np.zeros_like(errors)).half_widths
+        covered.append((np.abs(rng.standard_t(3, size=2000)) <= width).mean())
+    assert 0.89 < np.mean(covered) < 0.92
+    assert Blend(0.5, 0.5).with_intervals(errors[:8], np.zeros((8, 1))).half_widths == ()
+
+
+def test_intervals_are_predicted(run: lspe.Run, tmp_path: Path) -> None:
+    model = lspe.load(run.path)
+    low, high = model.predict_interval(["CCO", "CCC"])
+    mean = model.predict(["CCO", "CCC"])
+    width = run.summary["together"]["intervals"]["half_widths"]["y"]
+    np.testing.assert_allclose(high - mean, width)
+    np.testing.assert_allclose(mean - low, width)
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nCCC\n")
+    model.predict_table(tmp_path / "new.csv", tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["smiles", "y_predicted", "y_sd", "y_low", "y_high", "reason"]
+    np.testing.assert_allclose([float(row["y_high"]) for row in rows], high, rtol=1e-5)
+    with pytest.raises(UserError, match="intervals are there for a table's regression"):
+        lspe.load([run.path, run.path]).predict_interval("CCO")
+
+
+def test_weights_follow_the_validation_part() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(400, 1))
+    good, bad = y + 0.1 * rng.normal(size=y.shape), rng.normal(size=y.shape)
+    assert Blend.choose(y, bad, good, "regression").forest > 0.95
+    assert Blend.choose(y, good, bad, "regression").networks > 0.95
+    one, other = y + rng.normal(size=y.shape), y + rng.normal(size=y.shape)
+    assert 0.3 < Blend.choose(y, one, other, "regression").networks < 0.7
+    assert 0.15 < Blend.choose(y[:5], bad[:5], good[:5], "regression").networks < 0.5
+
+
+def test_members_are_for_one_division(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv")
+    with pytest.raises(UserError, match="several members are for one seed and one division"):
+        lspe.train(table, out=tmp_path / "run", members=2, folds=3, epochs=1, settings=SMALL)
