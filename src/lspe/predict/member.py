@@ -29,6 +29,7 @@ from lspe.training.words import Which
 
 _MOST_GRAPHS = 128
 _MOST_PAIRS = 2**22
+_MOST_EMBEDDED_PAIRS = 2**16
 
 
 class Vectors(NamedTuple):
@@ -82,7 +83,8 @@ class Member:
         """
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
-        for batch in _batches(graphs.for_network(self)):
+        most_pairs = _MOST_EMBEDDED_PAIRS if hasattr(self.network, "embed_pair") else _MOST_PAIRS
+        for batch in _batches(graphs.for_network(self), most_pairs):
             batch = batch.to(device)
             topology = Topology.of(batch)
             result = self.network.run(batch, topology)
@@ -136,17 +138,17 @@ class GraphsWithEncodings:
         return replace(graphs, graph={**graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)})
 
 
-def _batches(graphs: PackedGraphs) -> Iterator[Batch]:
+def _batches(graphs: PackedGraphs, most_pairs: int) -> Iterator[Batch]:
     """Batches of neighbouring graphs, as many as fit.
 
-    Attention over all pairs needs memory for B · n² of them, n the nodes of the largest graph: a huge molecule gets
-    a batch almost to itself.
+    Attention over all pairs needs memory for B · n² of them, n the nodes of the largest graph, and d times as much
+    where each pair has an embedding: a huge molecule gets a batch almost to itself.
     """
     sizes = graphs.num_nodes.tolist()
     begin = largest = 0
     for end, size in enumerate(sizes):
         largest = max(largest, size)
-        if end - begin == _MOST_GRAPHS or (end > begin and (end - begin + 1) * largest**2 > _MOST_PAIRS):
+        if end - begin == _MOST_GRAPHS or (end > begin and (end - begin + 1) * largest**2 > most_pairs):
             yield graphs.batch(np.arange(begin, end))
             begin, largest = end, size
     if begin < len(sizes):
