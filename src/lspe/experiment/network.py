@@ -164,10 +164,11 @@ ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
+    head_dim = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
     return Network(
         _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
-        Head(model.hidden_dim, outputs, dropout=model.head_dropout),
+        Head(head_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,

@@ -20,8 +20,8 @@ Final = Literal["structure", "structure+position", "structure+encoding"]
 class Output(NamedTuple):
     """What a network knows of a batch.
 
-    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout), ``h`` ``[N, d]`` the final node features,
-    ``p`` ``[N, k]`` the final positions (``None`` where the network has none).
+    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout, ``[E, outputs]`` of edges), ``h`` ``[N, d]`` the
+    final node features, ``p`` ``[N, k]`` the final positions (``None`` where the network has none).
     """
 
     output: Tensor
@@ -52,7 +52,8 @@ class Network(nn.Module):
         lspe: whether the layers learn positions.
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
             ``structure+encoding`` the same with the embedded encoding as p.
-        readout: ``mean``, ``sum``, ``max`` or ``none``.
+        readout: ``mean``, ``sum`` or ``max`` of the nodes of a graph; ``none`` for nodes, ``edge`` for edges, where the
+            head takes 2d + edge_dim.
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.
@@ -97,7 +98,7 @@ class Network(nn.Module):
             self.fuse = nn.Linear(dim + k, dim)
 
     def forward(self, data: Data, topology: Topology | None = None) -> Tensor:
-        """``[B, outputs]``, or ``[N, outputs]`` without a readout. See :meth:`run` for what is inside."""
+        """``[B, outputs]``, ``[N, outputs]`` or ``[E, outputs]``, as the readout says; see :meth:`run`."""
         return self.run(data, topology).output
 
     def run(self, data: Data, topology: Topology | None = None) -> Output:
@@ -117,7 +118,7 @@ class Network(nn.Module):
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        return Output(self.head(readout(h, graph, self.readout)), h, p)
+        return Output(self.head(readout(h, e, graph, self.readout)), h, p)
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""
