@@ -15,7 +15,11 @@ from lspe.data import from_pyg
 from lspe.errors import UserError
 from lspe.experiment import read_experiment
 from lspe.experiment.overriding import override
+from lspe.experiment.task import Task
+from lspe.nn import Output
 from lspe.predict.splits import predict_split
+from lspe.training.evaluation import graph_of_target, loss_sums
+from lspe.training.objective import Objective
 from lspe.training.seeds_and_folds import evaluate_runs
 from tests.levels import SMALL, edges_of, edges_of_one_graph, many_graphs, one_graph
 from tests.small import without_times
@@ -162,6 +166,31 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
         lspe.load(run.path).predict_table("any.csv", "out.csv")
     with pytest.raises(ConfigError, match="gives an output per graph, but targets are those of edges: use 'edge'"):
         override(read_experiment("nci/gatedgcn"), ["task.level=edge"])
+
+
+@pytest.mark.parametrize("level", ["graph", "node", "edge"])
+def test_every_output_is_of_a_graph(level: str) -> None:
+    graphs = many_graphs(4)
+    counts = {
+        "graph": [1] * 4,
+        "node": [graph.num_nodes for graph in graphs],
+        "edge": [graph.num_edges for graph in graphs],
+    }[level]
+    batch = from_pyg(graphs).graphs.batch()
+    assert graph_of_target(batch, level).tolist() == np.repeat(np.arange(4), counts).tolist()
+
+
+def test_a_weight_of_a_graph_is_that_of_its_nodes_and_edges() -> None:
+    for level, make in (("node", lambda graph: graph), ("edge", edges_of)):
+        graphs = [make(graph) for graph in many_graphs(4)]
+        for number, graph in enumerate(graphs):
+            graph.weight = torch.tensor([float(number)])
+        batch = from_pyg(graphs).graphs.batch()
+        objective = Objective(Task(level=level, kind="multiclass", outputs=3, metric="accuracy"))
+        output = Output(torch.randn(len(batch.y), 3), torch.empty(0), None)
+        weight = torch.repeat_interleave(torch.arange(4.0), torch.tensor([len(graph.y) for graph in graphs]))
+        expected = objective.loss(output.output, batch.y, weight)
+        torch.testing.assert_close(loss_sums(output, batch, objective, None)[:2], torch.stack(expected))
 
 
 @pytest.mark.parametrize("preset", ["zinc/pna-lspe", "zinc/san-lspe", "zinc/gatedgcn-lappe"])
