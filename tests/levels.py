@@ -25,6 +25,26 @@ def many_graphs(count: int = 40) -> list[Data]:
     return graphs
 
 
+def edges_of(graph: Data) -> Data:
+    """The same graph with a class per edge: which of its ends has the greater first number. Some have none."""
+    source, target = graph.edge_index
+    order = torch.randperm(source.numel(), generator=torch.Generator().manual_seed(1))  # as a person may give them
+    edges = Data(x=graph.x, edge_index=graph.edge_index[:, order])
+    source, target = edges.edge_index
+    edges.y = (graph.x[source, 0] > graph.x[target, 0]).long() + 1
+    edges.y[0] = -1
+    return edges
+
+
+def edges_of_one_graph(nodes: int = 150) -> Data:
+    """A single graph with masks of its edges, both directions of each in the same part."""
+    graph = edges_of(one_graph(nodes))
+    part = graph.edge_index.sum(dim=0) % 3
+    for number, name in enumerate(("train", "val", "test")):
+        graph[f"{name}_mask"] = part == number
+    return graph
+
+
 def one_graph(nodes: int = 300) -> Data:
     """A single graph with masks."""
     graph = random_graph(nodes, torch.Generator().manual_seed(0))

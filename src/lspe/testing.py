@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 Function = Callable[[Data], Tensor]
-Level = Literal["node", "graph"]
+Level = Literal["node", "edge", "graph"]
 
 
 def permute_nodes(data: Data, order: Tensor) -> Data:
@@ -39,7 +39,10 @@ def permute_nodes(data: Data, order: Tensor) -> Data:
 def check_permutation_equivariance(
     function: Function, data: Data, *, level: Level = "node", tolerance: float = 1e-5, seed: int = 0
 ) -> None:
-    """Renumbering the nodes renumbers a node-level result and leaves a graph-level result as it is."""
+    """Renumbering the nodes renumbers a node-level result and leaves a graph-level one as it is.
+
+    So it does an edge-level one: the edges keep their order.
+    """
     order = _permutation_within_graphs(data, seed)
     expected = function(data)
     if level == "node":

@@ -98,15 +98,15 @@ def train(
     """Train a network, and leave in a folder what is needed to predict with it, to go on and to look at it.
 
     Args:
-        data: what to learn from: a table of molecules (its path), PyG graphs with targets of graphs or nodes (see
-            :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, a data set of
-            PyG (``pyg:TUDataset/MUTAG``), the name of a preset (with its own data),
-            a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
+        data: what to learn from: a table of molecules (its path), PyG graphs with targets of graphs, nodes or edges
+            (see :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, a data set
+            of PyG (``pyg:TUDataset/MUTAG``), the name of a preset (with its own data), a YAML file, an
+            :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
         preset: network and protocol for one's own data; the default for these if not given.
         out: the run folder; otherwise one below runs/.
         targets: columns of the table to learn.
         smiles: its column of SMILES.
-        level: what the ``y`` of graphs belongs to, ``graph`` or ``node``; told by its shape if not given.
+        level: what the ``y`` of graphs belongs to, ``graph``, ``node`` or ``edge``; told by its shape if not given.
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
         extra: columns of further numbers that are known of each molecule, also when predicting.

@@ -20,7 +20,7 @@ from lspe.data import save_graphs
 from lspe.errors import UserError
 from lspe.training import Run
 from tests.cli.test_train import lspe
-from tests.levels import SMALL, many_graphs, one_graph
+from tests.levels import SMALL, edges_of, many_graphs, one_graph
 from tests.small import without_times
 
 pytestmark = pytest.mark.usefixtures("session_cache", "one_thread", "ordinary_ctrl_c")
@@ -40,6 +40,7 @@ SOURCES: dict[str, tuple[Callable[[], list[Data] | Data], str, str]] = {
     "graphs": (of_graphs, "parquet", "graph"),
     "nodes": (many_graphs, "json", "node"),
     "nodes of one graph": (lambda: one_graph(60), "npz", "node"),
+    "edges": (lambda: [edges_of(graph) for graph in many_graphs()], "npz", "edge"),
 }
 
 
@@ -72,8 +73,13 @@ def test_from_a_file_to_predictions(case: str, tmp_path: Path) -> None:
         assert [row["graph"] for row in rows] == [str(number) for number in range(len(everything))]
         np.testing.assert_allclose([float(row["y0_predicted"]) for row in rows], predicted, rtol=1e-4, atol=1e-4)
     else:
-        expected = [(number, node) for number, graph in enumerate(everything) for node in range(graph.num_nodes)]
-        assert [(int(row["graph"]), int(row["node"])) for row in rows] == expected
+        names = ["graph", "node"] if level == "node" else ["graph", "source", "target"]
+        places = [
+            [[node] for node in range(graph.num_nodes)] if level == "node" else graph.edge_index.T.tolist()
+            for graph in everything
+        ]
+        expected = [[number, *place] for number, of_graph in enumerate(places) for place in of_graph]
+        assert [[int(row[name]) for name in names] for row in rows] == expected
         ours = [[float(row[f"y_probability_{label}"]) for label in range(3)] for row in rows]
         np.testing.assert_allclose(ours, np.concatenate(predicted), atol=1e-4)
         assert {row["y_predicted"] for row in rows} <= {"0", "1", "2"}

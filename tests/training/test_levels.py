@@ -1,6 +1,7 @@
-"""Targets of nodes: many graphs, and one graph with masks, through all that a run is good for."""
+"""Targets of nodes and edges: many graphs, and one graph with masks, through all that a run is good for."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,13 @@ from lspe.data import from_pyg
 from lspe.errors import UserError
 from lspe.experiment import read_experiment
 from lspe.experiment.overriding import override
+from lspe.experiment.task import Task
+from lspe.nn import Output
 from lspe.predict.splits import predict_split
+from lspe.training.evaluation import graph_of_target, loss_sums
+from lspe.training.objective import Objective
 from lspe.training.seeds_and_folds import evaluate_runs
-from tests.levels import SMALL, many_graphs, one_graph
+from tests.levels import SMALL, edges_of, edges_of_one_graph, many_graphs, one_graph
 from tests.small import without_times
 
 SETTINGS = {
@@ -26,24 +31,30 @@ SETTINGS = {
     "model.dropout": 0.0,
     "model.head_dropout": 0.0,
 }
-SOURCES = {"many": many_graphs, "one": one_graph}
+SOURCES: dict[str, Callable[[], Data | list[Data]]] = {
+    "nodes": many_graphs,
+    "nodes of one": one_graph,
+    "edges": lambda: [edges_of(graph) for graph in many_graphs()],
+    "edges of one": edges_of_one_graph,
+}
 
 
 @pytest.fixture(scope="module", params=SOURCES)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[lspe.Run, list[Data]]:
     source = SOURCES[request.param]()
-    epochs = 15 if request.param == "many" else 60
+    epochs = 15 if isinstance(source, list) else 60
     run = lspe.train(source, out=tmp_path_factory.mktemp(request.param) / "run", epochs=epochs, settings=SETTINGS)
     return run, source if isinstance(source, list) else [source]
 
 
-def test_nodes_are_learned(trained: tuple[lspe.Run, list[Data]]) -> None:
-    run, _ = trained
+def test_targets_are_learned(trained: tuple[lspe.Run, list[Data]]) -> None:
+    run, graphs = trained
     summary = run.summary
-    assert (summary["level"], summary["task"]) == ("node", "multiclass")
+    level = "node" if len(graphs[0].y) == graphs[0].num_nodes else "edge"
+    assert (summary["level"], summary["task"]) == (level, "multiclass")
     assert summary["reported"]["test"]["accuracy"] > 85 > 75 > summary["constant"]["test"]["accuracy"]
     config = run.config
-    assert (config.task.level, config.model.readout) == ("node", "none")
+    assert (config.task.level, config.model.readout) == (level, {"node": "none", "edge": "edge"}[level])
 
 
 def test_parts_are_those_of_the_data(trained: tuple[lspe.Run, list[Data]]) -> None:
@@ -65,21 +76,33 @@ def test_evaluating_gives_the_scores_of_training(trained: tuple[lspe.Run, list[D
         assert scores == pytest.approx(run.summary["reported"][split])
 
 
-def test_predictions_are_those_of_the_nodes_in_their_order(trained: tuple[lspe.Run, list[Data]]) -> None:
+def place_of(row: dict[str, str], graph: Data) -> int:
+    """Where the node or edge of a row of predictions stands in its graph."""
+    if "node" in row:
+        return int(row["node"])
+    ends = torch.tensor([[int(row["source"])], [int(row["target"])]])
+    [place] = (graph.edge_index == ends).all(dim=0).nonzero().flatten().tolist()
+    return place
+
+
+def test_predictions_are_those_of_the_targets_in_their_order(trained: tuple[lspe.Run, list[Data]]) -> None:
     """The table of the run, and what predicting the graphs anew gives, are the same numbers."""
     run, graphs = trained
     predicted = lspe.load(run.path).predict(graphs)
-    assert [one.shape for one in predicted] == [(graph.num_nodes, 3) for graph in graphs]
+    assert [one.shape for one in predicted] == [(len(graph.y), 3) for graph in graphs]
+    right = np.concatenate([one.argmax(axis=1) for one in predicted]) == np.concatenate([graph.y for graph in graphs])
+    assert right.mean() > 0.75  # as it can only be in the right order
     alone = lspe.load(run.path).predict(graphs[0])
     np.testing.assert_allclose(alone, predicted[0], atol=1e-5)
     with (run.path / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == run.summary["targets"]["test"]
     for row in rows[:50]:
-        graph, node = int(row["graph"]), int(row["node"])
-        assert row["y"] == str(int(graphs[graph].y[node]))
+        graph = int(row["graph"])
+        place = place_of(row, graphs[graph])
+        assert row["y"] == str(int(graphs[graph].y[place]))
         given = [float(row[f"y_probability_{label}"]) for label in range(3)]
-        np.testing.assert_allclose(given, predicted[graph][node], atol=1e-4)
+        np.testing.assert_allclose(given, predicted[graph][place], atol=1e-4)
     right = [max(range(3), key=lambda c: float(row[f"y_probability_{c}"])) == int(row["y"]) for row in rows]
     assert 100 * np.mean(right) == pytest.approx(run.summary["reported"]["test"]["accuracy"])
 
@@ -141,3 +164,38 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
     run = lspe.train(many_graphs(20), out=tmp_path / "run", epochs=1, settings=SMALL)
     with pytest.raises(UserError, match=r"a table of molecules takes a prediction per graph, and .* predicts nodes"):
         lspe.load(run.path).predict_table("any.csv", "out.csv")
+    with pytest.raises(ConfigError, match="gives an output per graph, but targets are those of edges: use 'edge'"):
+        override(read_experiment("nci/gatedgcn"), ["task.level=edge"])
+
+
+@pytest.mark.parametrize("level", ["graph", "node", "edge"])
+def test_every_output_is_of_a_graph(level: str) -> None:
+    graphs = many_graphs(4)
+    counts = {
+        "graph": [1] * 4,
+        "node": [graph.num_nodes for graph in graphs],
+        "edge": [graph.num_edges for graph in graphs],
+    }[level]
+    batch = from_pyg(graphs).graphs.batch()
+    assert graph_of_target(batch, level).tolist() == np.repeat(np.arange(4), counts).tolist()
+
+
+def test_a_weight_of_a_graph_is_that_of_its_nodes_and_edges() -> None:
+    for level, make in (("node", lambda graph: graph), ("edge", edges_of)):
+        graphs = [make(graph) for graph in many_graphs(4)]
+        for number, graph in enumerate(graphs):
+            graph.weight = torch.tensor([float(number)])
+        batch = from_pyg(graphs).graphs.batch()
+        objective = Objective(Task(level=level, kind="multiclass", outputs=3, metric="accuracy"))
+        output = Output(torch.randn(len(batch.y), 3), torch.empty(0), None)
+        weight = torch.repeat_interleave(torch.arange(4.0), torch.tensor([len(graph.y) for graph in graphs]))
+        expected = objective.loss(output.output, batch.y, weight)
+        torch.testing.assert_close(loss_sums(output, batch, objective, None)[:2], torch.stack(expected))
+
+
+@pytest.mark.parametrize("preset", ["zinc/pna-lspe", "zinc/san-lspe", "zinc/gatedgcn-lappe"])
+def test_every_kind_of_network_reads_edges(preset: str, tmp_path: Path) -> None:
+    graphs = [edges_of(graph) for graph in many_graphs(12)]
+    settings = {"model.layers": 1, "model.k": 4, "training.batch_size": 4}
+    run = lspe.train(graphs, preset=preset, out=tmp_path / "run", epochs=1, settings=settings)
+    assert lspe.load(run.path).predict(graphs[0]).shape == (graphs[0].num_edges, 3)

@@ -24,7 +24,7 @@ from lspe.features import Features, read_features
 class Description:
     """What a set is, apart from its graphs.
 
-    - `level`: what a target belongs to: a row of ``y`` per ``graph`` or per ``node``.
+    - `level`: what a target belongs to: a row of ``y`` per ``graph``, per ``node`` or per ``edge``.
     - `task` ``regression``: ``y`` [R, T] float; ``binary``: ``y`` [R, T] float 0 or 1, NaN where there is
       no label; ``multiclass``: ``y`` [R] long below `num_outputs`, -1 where there is no label.
     - `divided`: what the splits number: ``graphs``, or ``targets``, rows of ``y``, where the graphs are seen as a

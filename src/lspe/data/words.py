@@ -5,14 +5,14 @@ They need nothing else, so that the command line can offer them without loading 
 
 from typing import Literal
 
-Level = Literal["graph", "node"]
-"""What a target belongs to: a whole graph or one of its nodes."""
+Level = Literal["graph", "node", "edge"]
+"""What a target belongs to: a whole graph, one of its nodes or one of its edges."""
 
 TaskKind = Literal["regression", "binary", "multiclass"]
 """Numbers, independent yes/no labels, or one of several classes."""
 
 Divided = Literal["graphs", "targets"]
-"""What is shared out among the parts of a set: whole graphs, or the targets of nodes that are seen all the time."""
+"""What is shared out among the parts of a set: whole graphs, or the targets of nodes or edges that all parts see."""
 
 SplitName = Literal["train", "val", "test"]
 """The parts of a set."""

@@ -65,6 +65,7 @@ def describe_preset(preset: Preset) -> dict[str, Any]:
         "positional_loss": preset.training.positional_loss is not None,
         "layers": model.layers,
         "hidden_dim": model.hidden_dim,
+        "level": preset.task.level,
         "metric": preset.task.metric,
         "parameters": count_parameters(preset),
         "paper_parameters": paper.parameters if paper else None,

@@ -75,9 +75,9 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
 
 def _readout(level: Level, wanted: Readout) -> Readout:
     """What gives an output for each target of a level."""
-    if level == "node":
-        return "none"
-    return "mean" if wanted == "none" else wanted
+    if level == "graph":
+        return "mean" if wanted in ("none", "edge") else wanted
+    return "none" if level == "node" else "edge"
 
 
 def mean_log_degree(graphs: PackedGraphs) -> float:

@@ -184,10 +184,12 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
     width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
     beside = DescriptorInput(width, model.hidden_dim, dropout=model.dropout) if width else None
+    read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
+    head_dim = read_out + (0 if beside is None else model.hidden_dim)
     return Network(
         _embedder(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
-        Head(model.hidden_dim * (1 if beside is None else 2), outputs, dropout=model.head_dropout),
+        Head(head_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,

@@ -12,7 +12,7 @@ Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy", "balanced_acc
 
 
 class Task(Strict):
-    """What is predicted of each graph or node: ``outputs`` numbers, yes/no labels, or one of as many classes.
+    """What is predicted of each graph, node or edge: ``outputs`` numbers, yes/no labels, or one of as many classes.
 
     The metric also chooses the loss: squares where the mean absolute error does not count, classes that weigh the same
     however frequent they are where the balanced accuracy does.

@@ -33,13 +33,11 @@ class Experiment(Preset):
     @model_validator(mode="after")
     def _outputs_are_those_of_the_level(self) -> Self:
         readout, level = self.model.readout, self.task.level
-        if readout == "none" and level == "graph":
+        gives = {"none": "node", "edge": "edge"}.get(readout, "graph")
+        if gives != level:
+            fix = {"graph": "mean", "node": "none", "edge": "edge"}[level]
             raise ValueError(
-                "model.readout='none' gives an output per node, but targets are those of graphs: use 'mean'"
-            )
-        if readout != "none" and level == "node":
-            raise ValueError(
-                f"model.readout={readout!r} gives an output per graph, but targets are those of nodes: use 'none'"
+                f"model.readout={readout!r} gives an output per {gives}, but targets are those of {level}s: use {fix!r}"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""From nodes to graphs, and from a graph's vector to its prediction."""
+"""From nodes to graphs or edges, and from a vector to a prediction."""
 
 import itertools
 from typing import Literal
@@ -9,11 +9,24 @@ from torch import Tensor, nn
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, scatter_max, scatter_sum
 
-Readout = Literal["mean", "sum", "max", "none"]
+Readout = Literal["mean", "sum", "max", "none", "edge"]
 
 
-def readout(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
-    """``[N, d]`` → ``[B, d]``; ``none`` leaves the nodes as they are, for node-level tasks."""
+def readout(h: Tensor, e: Tensor, graph: Topology, kind: Readout) -> Tensor:
+    r"""What the head is given: a vector per graph, per node or per edge.
+
+    - ``mean``, ``sum``, ``max``: of the nodes of each graph, ``[B, d]``;
+    - ``none``: the nodes as they are, ``[N, d]``;
+    - ``edge``: :math:`[h_j, h_i, e_{ij}]` of each edge from j to i, ``[E, 2d + edge_dim]``.
+    """
+    if kind == "edge":
+        source, target = graph.edge_index
+        return torch.cat([h[source], h[target], e], dim=-1)
+    return pool(h, graph, kind)
+
+
+def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
+    """``[N, d]`` → ``[B, d]``; ``none`` leaves the nodes as they are."""
     if kind == "none":
         return h
     if kind == "max":

@@ -1,22 +1,29 @@
-"""Predictions for files of graphs: a table with a row per graph, or per node."""
+"""Predictions for files of graphs: a table with a row per graph, node or edge."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
 
 from lspe.data.graphs.named import is_named, read_named
 from lspe.data.graphs.storage import is_stored_graphs, read_graphs
+from lspe.data.words import Level
 from lspe.files.tables import check_output, open_table
 from lspe.predict.embeddings import open_embeddings
 from lspe.predict.predictor import Predictor
 from lspe.predict.tables import new_cells, new_names
 
 Path_ = str | os.PathLike[str]
+
+
+_PLACES: dict[Level, tuple[str, ...]] = {"graph": (), "node": ("node",), "edge": ("source", "target")}
 
 
 @dataclass(frozen=True)
@@ -38,19 +45,27 @@ def are_graphs(source: Path_) -> bool:
     return is_named(str(source)) or is_stored_graphs(source)
 
 
+def _places(graphs: Sequence[Data], level: Level) -> list[NDArray[np.int64]]:
+    """Where each prediction stands within its graph."""
+    if level == "graph":
+        return []
+    if level == "node":
+        return [np.concatenate([np.arange(graph.num_nodes) for graph in graphs])]
+    return list(np.concatenate([graph.edge_index.reshape(2, -1).numpy() for graph in graphs], axis=1))
+
+
 def predict_graph_files(
     predictor: Predictor, source: Path_, output: Path_, *, embeddings: Path_ | None = None
 ) -> GraphSummary:
     """Predict the graphs of a file, of a folder of files, or of a data set of PyG.
 
-    The table has the number of the ``graph`` (from 0), where nodes are predicted that of the ``node`` within it, and
-    the predictions.
+    The table has the number of the ``graph`` (from 0), where nodes are predicted that of the ``node`` within it, where
+    edges are those of their ``source`` and ``target``, and the predictions.
     """
     check_output(output)
     started = time.perf_counter()
     graphs = (read_named(str(source)) if is_named(str(source)) else read_graphs(source)).graphs
-    of_nodes = predictor.level == "node"
-    numbers = ["graph", "node"] if of_nodes else ["graph"]
+    numbers = ["graph", *_PLACES[predictor.level]]
     begin = rows = 0
     with ExitStack() as stack:
         vectors = None
@@ -60,11 +75,7 @@ def predict_graph_files(
         names = {**dict.fromkeys(numbers, True), **new_names(predictor, numbers)}
         writer = stack.enter_context(open_table(output, names))
         for piece, part in predictor.predict_graphs(graphs):
-            row_of = part.row_of
-            places = [begin + row_of]
-            if of_nodes:
-                places.append(np.concatenate([np.arange(graph.num_nodes) for graph in piece]))
-            where = np.stack(places, axis=1).tolist()
+            where = np.column_stack([begin + part.row_of, *_places(piece, predictor.level)]).tolist()
             writer.write([[*place, *cells] for place, cells in zip(where, new_cells(predictor, part), strict=True)])
             if vectors is not None:
                 vectors.write(begin, [""] * len(piece), part)

@@ -20,7 +20,7 @@ from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
-from lspe.nn.readout import readout
+from lspe.nn.readout import pool
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
 from lspe.training.objective import Objective
@@ -79,7 +79,7 @@ class Member:
     def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
         """Values in original units, or probabilities, and the vectors they were made from.
 
-        [G, outputs], or [N, outputs] where nodes are predicted.
+        [G, outputs]; [N, outputs] where nodes, [E, outputs] where edges are predicted.
         """
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
@@ -89,8 +89,7 @@ class Member:
             topology = Topology.of(batch)
             result = self.network.run(batch, topology)
             outputs.append(result.output)
-            pooling = "mean" if self.network.readout == "none" else self.network.readout
-            graph.append(readout(result.h, topology, pooling))
+            graph.append(pool(result.h, topology, self.network.readout if self.level == "graph" else "mean"))
             node.append(result.h)
             if result.p is not None:
                 position.append(result.p)

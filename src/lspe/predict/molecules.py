@@ -17,7 +17,7 @@ from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.conversion import MoleculeGraphs, map_in_processes, processes_for, to_packed
 from lspe.data.molecules.descriptors import read_described
 from lspe.data.molecules.smiles import arrays_for
-from lspe.data.words import DescriptorKind, Fragments
+from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.features import Features, describe, table_sizes
 
 AT_ONCE = 500
@@ -81,9 +81,9 @@ def check_molecules_fit(features: Features, name: str) -> None:
         ) from None
 
 
-def pack_graphs(graphs: Sequence[Data], features: Features, name: str) -> PackedGraphs:
+def pack_graphs(graphs: Sequence[Data], features: Features, name: str, level: Level = "graph") -> PackedGraphs:
     """PyG graphs in the form of the networks; refused where they carry other features than those trained on."""
-    packed, given = pack(graphs)
+    packed, given = pack(graphs, keep_places=level == "edge")
     if not _fits(given, features):
         raise DataError(f"{name} was trained on {describe(features)}, but the graphs have {describe(given)}")
     return packed

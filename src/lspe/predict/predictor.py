@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
+from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.container import Array
 from lspe.data.words import DescriptorKind, Fragments, Level
@@ -35,14 +36,15 @@ Piece = TypeVar("Piece")
 class Predictions:
     """What the networks say of some molecules.
 
-    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes are
-      predicted, [N, outputs], the nodes of the molecules that could be read.
+    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes or
+      edges are predicted, a row for each of them in the molecules that could be read.
     - `sd`, of the same shape: the standard deviation over networks and forests, weighted as they are; ``None`` of a
       single network.
     - `reasons`: why the molecule in this row has no value.
     - `count`: M, of all molecules.
     - `row_of` [R]: the molecule each row of `mean` belongs to.
-    - `rows` [G], `num_nodes` [G], `vectors`: the molecules that could be read, their atoms, and what the first network
+    - `rows` [G], `num_targets` [G], `num_nodes` [G], `vectors`: the molecules that could be read, how many predictions
+      each has, their atoms, and what the first network
       makes of them.
     """
 
@@ -52,6 +54,7 @@ class Predictions:
     count: int
     row_of: NDArray[np.int64]
     rows: NDArray[np.int64]
+    num_targets: NDArray[np.int64]
     num_nodes: NDArray[np.int64]
     vectors: Vectors
 
@@ -106,7 +109,7 @@ class Predictor:
     rounding of float32).
 
     Attributes:
-        level: what a prediction belongs to: ``graph`` or ``node``.
+        level: what a prediction belongs to: ``graph``, ``node`` or ``edge``.
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
@@ -155,8 +158,8 @@ class Predictor:
     ) -> Any:
         """Values in original units, or probabilities: [M] of one output, else [M, outputs].
 
-        Of a network that predicts nodes: a list of such arrays, one row per node; of a single molecule or graph only
-        its array. A molecule that cannot be read gets NaN; :attr:`reasons` says why.
+        Of a network that predicts nodes or edges: a list of such arrays, one row per node or edge as it is given; of a
+        single molecule or graph only its array. A molecule that cannot be read gets NaN; :attr:`reasons` says why.
 
         Args:
             molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
@@ -166,21 +169,21 @@ class Predictor:
 
         """
         parts = list(self._pieces(molecules, processes, extra))
-        if self.level == "node":
-            return self._of_nodes(parts, single=isinstance(molecules, str | Data), return_std=return_std)
+        if self.level != "graph":
+            return self._of_graphs(parts, single=isinstance(molecules, str | Data), return_std=return_std)
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
         if not return_std:
             return mean
         self._check_several()
         return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
 
-    def _of_nodes(self, parts: list[Predictions], *, single: bool, return_std: bool) -> Any:
-        """The predictions of nodes, divided among molecules."""
+    def _of_graphs(self, parts: list[Predictions], *, single: bool, return_std: bool) -> Any:
+        """The predictions of nodes or edges, divided among graphs."""
         if return_std:
             self._check_several()
         both = []
         for name in ("mean", "sd") if return_std else ("mean",):
-            rows = [_by_molecule(_without_single_axis(getattr(part, name)), part) for part in parts]
+            rows = [_by_molecule(_without_single_axis(getattr(part, name)), part, part.num_targets) for part in parts]
             of_all = [one for piece in rows for one in piece]
             both.append(of_all[0] if single else of_all)
         return tuple(both) if return_std else both[0]
@@ -218,9 +221,9 @@ class Predictor:
             whole = np.full((part.count, vectors.graph.shape[1]), np.nan, dtype=np.float32)
             whole[part.rows] = vectors.graph
             graph.append(whole)
-            atoms += _by_molecule(vectors.node, part)
+            atoms += _by_molecule(vectors.node, part, part.num_nodes)
             if vectors.position is not None:
-                positions += _by_molecule(vectors.position, part)
+                positions += _by_molecule(vectors.position, part, part.num_nodes)
         width = self.members[0].experiment.model.hidden_dim
         return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
 
@@ -249,7 +252,7 @@ class Predictor:
         if self.forests or self.extra_names:
             raise UserError("the model takes descriptors or extra columns beside the graphs: predict SMILES")
         for piece in pieces_of(graphs):
-            packed = pack_graphs(piece, self.features, self.members[0].name)
+            packed = pack_graphs(piece, self.features, self.members[0].name, self.level)
             yield piece, self._predict(MoleculeGraphs(packed, np.arange(len(piece)), {}))
 
     def predict_pieces(
@@ -263,6 +266,10 @@ class Predictor:
 
         ``extra_of`` gives the further numbers [M, E] of a piece, where the model takes some.
         """
+        if self.level == "edge":
+            raise UserError(
+                f"{self.members[0].name} predicts edges, and SMILES have no order of theirs: give graphs, PyG's Data"
+            )
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(
@@ -343,8 +350,11 @@ class Predictor:
         overflow = ~np.isfinite(values).all(axis=(0, 2))
         values[:, overflow] = np.nan
         row_of = molecules.rows
-        if self.level == "node":
-            row_of = row_of.repeat(molecules.graphs.num_nodes)
+        graphs = molecules.graphs
+        num_targets = {"graph": np.ones_like(row_of), "node": graphs.num_nodes, "edge": graphs.num_edges}[self.level]
+        row_of = row_of.repeat(num_targets)
+        if self.level == "edge":
+            values = values[:, np.argsort(_given_places(graphs))]
         reasons = dict(molecules.reasons)
         for row in row_of[overflow].tolist():
             reasons[row] = "makes the network overflow: its output is not a number"
@@ -360,6 +370,7 @@ class Predictor:
             molecules.count,
             row_of,
             molecules.rows,
+            num_targets,
             molecules.graphs.num_nodes,
             vectors,
         )
@@ -398,8 +409,13 @@ def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
     return everything
 
 
-def _by_molecule(rows: NDArray[Any], part: Predictions) -> list[NDArray[Any]]:
+def _given_places(graphs: PackedGraphs) -> NDArray[np.int64]:
+    """Where each edge of a packed set stood among those of all graphs before they were packed."""
+    return graphs.edge["given_place"] + graphs.edge_ptr[:-1].repeat(graphs.num_edges)
+
+
+def _by_molecule(rows: NDArray[Any], part: Predictions, sizes_of: NDArray[np.int64]) -> list[NDArray[Any]]:
     """The rows of all atoms, divided among molecules; none for one that could not be read."""
     sizes = np.zeros(part.count, dtype=np.int64)
-    sizes[part.rows] = part.num_nodes
+    sizes[part.rows] = sizes_of
     return np.split(rows, np.cumsum(sizes)[:-1])

@@ -25,12 +25,13 @@ from lspe.training.run import Run
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """True and predicted values of some graphs or nodes.
+    """True and predicted values of some graphs, nodes or edges.
 
     - `y` [M, T] (NaN where a label is missing), or [M] class numbers;
     - `predicted` [M, outputs]: values in original units, or probabilities;
     - `names`: columns [M] that say of what: ``row``, the graph's row in the table it comes from, else its number in
-      the data; of nodes ``graph`` and ``node``, its number within the graph;
+      the data; of nodes ``graph`` and ``node``, its number within the graph; of edges ``graph``, ``source`` and
+      ``target``;
     - `molecules`: SMILES and names [M] by the columns they are written to, where there are any.
     """
 
@@ -44,7 +45,7 @@ class SplitPredictions:
     molecules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """As a table, a row per graph or node."""
+        """As a table, a row per graph, node or edge."""
         outputs = output_names(self.task, self.task_names, self.class_names)
         names = np.stack([*self.names.values()], axis=1).tolist()
         rows = []
@@ -75,7 +76,7 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
     predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
     y = graphs.y
     known = is_known(y)
-    texts = {} if data.level == "node" else {"smiles": data.smiles, "name": data.molecule_names}
+    texts = {} if data.level != "graph" else {"smiles": data.smiles, "name": data.molecule_names}
     chosen = graphs.numbers().tolist()
     return SplitPredictions(
         data.level,
@@ -94,9 +95,16 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
 
 
 def _names(graphs: PackedGraphs, level: Level) -> dict[str, NDArray[np.integer]]:
-    """What says to which graph or node each target belongs."""
+    """What says to which graph, node or edge each target belongs."""
     if level == "graph":
         return {"row": graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()}
+    if level == "edge":
+        rows = graphs.rows("edge")
+        return {
+            "graph": graphs.numbers().repeat(graphs.num_edges),
+            "source": graphs.source[rows],
+            "target": graphs.target[rows],
+        }
     number = graphs.numbers().repeat(graphs.num_nodes)
     return {"graph": number, "node": graphs.rows("node") - graphs.node_ptr[number]}
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.data.words import Level
 from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training
 from lspe.nn import Network, Output, positional_loss
@@ -30,7 +31,7 @@ def loss_sums(result: Output, batch: Batch, objective: Objective, positional: Po
 
     Losses of the known targets; their weights; positional loss times graphs; graphs.
     """
-    task, share = objective.loss(result.output, batch.y, _weights(batch))
+    task, share = objective.loss(result.output, batch.y, _weights(batch, objective.task.level))
     graphs = task.new_tensor(float(batch.num_graphs))
     if positional is None or result.p is None:
         return torch.stack([task, share, torch.zeros_like(task), graphs])
@@ -45,12 +46,19 @@ def loss_sums(result: Output, batch: Batch, objective: Objective, positional: Po
     return torch.stack([task, share, position * graphs, graphs])
 
 
-def _weights(batch: Batch) -> Tensor | None:
-    """How much each target counts; a weight of a graph is that of each of its nodes."""
+def _weights(batch: Batch, level: Level) -> Tensor | None:
+    """How much each target counts; a weight of a graph is that of each of its nodes or edges."""
     weight = getattr(batch, "weight", None)
     if weight is None or weight.numel() == len(batch.y):
         return weight
-    return weight.view(-1)[batch.batch]
+    return weight.view(-1)[graph_of_target(batch, level)]
+
+
+def graph_of_target(batch: Batch, level: Level) -> Tensor:
+    """Which graph of the batch each row of targets and of the network's output belongs to."""
+    if level == "graph":
+        return torch.arange(batch.num_graphs, device=batch.batch.device)
+    return batch.batch if level == "node" else batch.batch[batch.edge_index[0]]
 
 
 def mean_loss(sums: Tensor, over: Tensor, positional: PositionalLoss | None) -> Tensor:

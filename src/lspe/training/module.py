@@ -23,7 +23,7 @@ from lspe.experiment.task import SCORES
 from lspe.nn import Network
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
-from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, loss_sums, mean_loss
+from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, graph_of_target, loss_sums, mean_loss
 from lspe.training.flat import FlatParameters
 from lspe.training.objective import Objective
 from lspe.training.scores import Scores
@@ -266,8 +266,7 @@ class TrainingModule(LightningModule):
             batch = graphs.batch(positions).to(self.device)
             finite = torch.isfinite(self.network.eval().run(batch).output).all(dim=-1)
         numbers = graphs.numbers(positions)
-        graph_of_output = torch.arange(len(numbers)) if self.objective.task.level == "graph" else batch.batch.cpu()
-        bad = numbers[graph_of_output[~finite.cpu()].unique().numpy()]
+        bad = numbers[graph_of_target(batch, self.objective.task.level)[~finite].unique().cpu().numpy()]
         which = f"graphs {_listed(numbers)} of the data"
         if 0 < len(bad) < len(numbers):
             which += f" (of these, the network's output is not finite for {_listed(bad)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from torch_geometric.data.storage import GlobalStorage
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
+from lspe.data.graphs.division import divide
 from lspe.data.graphs.features import find_features
-from lspe.data.graphs.targets import MASKS, find_level, read_targets, splits_of_masks
+from lspe.data.graphs.targets import MASKS, find_level, read_targets
 from lspe.data.packed.container import Array
 from lspe.data.packed.sets import ColumnLevel, PackedGraphs
-from lspe.data.packed.targets import is_known
-from lspe.data.splits import Fractions, Splits, k_folds, random_split
-from lspe.data.words import Divided, Level, TaskKind
+from lspe.data.splits import Fractions, Splits
+from lspe.data.words import Level, TaskKind
 from lspe.features import Features
 
 CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
@@ -50,13 +50,13 @@ def from_pyg(
     are ``mixed``. Floating point ``y`` is regression (binary where it is 0, 1 or NaN only), a whole number is a class.
 
     The ``y`` of a graph is a number or has shape [1, T], or [T] where that cannot be mistaken for labels of its nodes
-    or edges. The ``y`` of nodes has shape [N] or [N, T]; nodes without a label have NaN, or class -1. Where the shapes
-    fit both, `level` says which it is.
+    or edges. The ``y`` of nodes has shape [N] or [N, T], that of edges [E] or [E, T]; where there is no label it is
+    NaN, or class -1. Where the shapes fit several levels, `level` says which it is.
 
     Several graphs are divided at random into training, validation and test graphs. Of a single one, the labelled nodes
-    are; where nodes have ``train_mask``, ``val_mask`` and ``test_mask`` ([N], or [N, F] for F folds), as these say.
-    Every part then sees the whole graph, and only its own labels. `splits` numbers the graphs of each part itself, or
-    the nodes of a single graph; `folds` is the number of folds for cross-validation.
+    or edges are; where these have ``train_mask``, ``val_mask`` and ``test_mask`` (a row each, and F columns for F
+    folds), as these say. Every part then sees the whole graph, and only its own labels. `splits` numbers the graphs of
+    each part itself, or the nodes or edges of a single graph; `folds` is the number of folds for cross-validation.
     """
     if isinstance(graphs, (str, os.PathLike)):
         graphs = read_folder(graphs)
@@ -66,22 +66,9 @@ def from_pyg(
     level = find_level(graphs, level)
     packed, features = pack(graphs, level)
     y, task, outputs = read_targets(getattr(packed, level)["y"], level, task)
-    masks = {key: packed.node[key] for key in MASKS if key in packed.node}
-    packed = _with_columns(packed, level, y, without=masks)
-    divided: Divided = "targets" if level == "node" and (masks or len(packed) == 1) else "graphs"
-    divisions = [splits] if splits is not None else []
-    if not divisions and masks and folds is None:
-        divisions = splits_of_masks(masks, y)
-    if not divisions:
-        rows = np.flatnonzero(is_known(y)) if divided == "targets" else np.arange(len(packed))
-        classes = y[rows] if task == "multiclass" and (divided == "targets" or level == "graph") else None
-        labels = _frequent_enough(classes)
-        drawn = (
-            [random_split(len(rows), fractions, seed=seed, labels=labels)]
-            if folds is None
-            else k_folds(len(rows), folds, seed=seed, labels=labels)
-        )
-        divisions = [{part: rows[chosen] for part, chosen in one.items()} for one in drawn]
+    masks = {key: column for key, column in getattr(packed, level).items() if key in MASKS and level != "graph"}
+    packed = _with_targets(packed, level, y)
+    divided, divisions = divide(packed, level, task, masks, splits, fractions=fractions, folds=folds, seed=seed)
     return GraphData(
         name=name,
         level=level,
@@ -98,23 +85,23 @@ def from_pyg(
     )
 
 
-def _frequent_enough(classes: Array | None) -> Array | None:
-    """Classes by which a set can be divided evenly: none of them occurs only once."""
-    return classes if classes is not None and np.unique(classes, return_counts=True)[1].min() > 1 else None
-
-
-def _with_columns(packed: PackedGraphs, level: Level, y: Array, without: Mapping[str, Array]) -> PackedGraphs:
+def _with_targets(packed: PackedGraphs, level: Level, y: Array) -> PackedGraphs:
     """The set with targets in the form of their task, and without the masks, which splits say now."""
-    node = {name: column for name, column in packed.node.items() if name not in without}
+    if level == "graph":
+        return replace(packed, graph={**packed.graph, "y": y})
+    columns = {name: column for name, column in getattr(packed, level).items() if name not in MASKS}
     if level == "node":
-        return replace(packed, node={**node, "y": y})
-    return replace(packed, node=node, graph={**packed.graph, "y": y})
+        return replace(packed, node={**columns, "y": y})
+    return replace(packed, edge={**columns, "y": y})
 
 
-def pack(graphs: Sequence[Data], level: Level | None = None) -> tuple[PackedGraphs, Features]:
+def pack(
+    graphs: Sequence[Data], level: Level | None = None, *, keep_places: bool = False
+) -> tuple[PackedGraphs, Features]:
     """The graphs as a packed set in memory, in the form networks expect, and what their features are.
 
-    `level` says what ``y`` belongs to; without it ``y`` and the masks of parts are left out.
+    `level` says what ``y`` belongs to; without it ``y`` and the masks of parts are left out. A packed set has edges in
+    an order of its own; `keep_places` adds a column ``given_place`` that says where each one stood in its graph.
     """
     attributes = [key for key in attributes_of(graphs) if level is not None or key not in ("y", *MASKS)]
     levels = levels_of(graphs, attributes, level)
@@ -128,6 +115,8 @@ def pack(graphs: Sequence[Data], level: Level | None = None) -> tuple[PackedGrap
         values = torch.cat(parts)
         columns[levels[key]][key] = (values.float() if values.is_floating_point() else values).numpy()
     num_edges = [graph.num_edges for graph in graphs]
+    if keep_places or level == "edge":
+        columns["edge"]["given_place"] = np.concatenate([np.arange(count) for count in num_edges])
     features = find_features(columns["node"], columns["edge"], sum(num_edges))
     packed = PackedGraphs.from_arrays(
         [graph.num_nodes for graph in graphs],
@@ -145,7 +134,7 @@ def levels_of(graphs: Sequence[Data], attributes: Sequence[str], level: Level | 
     known: dict[str, ColumnLevel] = {"x": "node", "node_type": "node", "edge_attr": "edge", "edge_type": "edge"}
     if level is not None:
         known["y"] = level
-    if level == "node":
+    if level is not None and level != "graph":
         known |= dict.fromkeys(MASKS, level)
     first = graphs[0]
     return {

@@ -18,7 +18,7 @@ import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -179,7 +179,10 @@ def _read_npz(path: Path) -> StoredGraphs:
         values = torch.from_numpy(column)
         for i, graph in enumerate(graphs):
             graph[name] = values[rows[level][i] : rows[level][i + 1]]
-    return StoredGraphs(graphs, "node" if "node/y" in columns else "graph" if "graph/y" in columns else None)
+    levels = [level for level in get_args(Level) if f"{level}/y" in columns]
+    if len(levels) > 1:
+        raise DataError(f"there are targets of {' and of '.join(f'{level}s' for level in levels)}: leave one")
+    return StoredGraphs(graphs, levels[0] if levels else None)
 
 
 def _write_json(path: Path, graphs: list[Data], names: list[str], level: Level | None) -> None:
@@ -218,8 +221,8 @@ def _read_json(path: Path) -> StoredGraphs:
 
 
 def _checked_level(level: Any) -> Level | None:
-    if level not in (None, "graph", "node"):
-        raise DataError(f"the level is {level!r}; it is 'graph' or 'node'")
+    if level is not None and level not in get_args(Level):
+        raise DataError(f"the level is {level!r}; it is one of {', '.join(get_args(Level))}")
     return level
 
 

@@ -20,64 +20,62 @@ MASKS = tuple(f"{name}_mask" for name in NAMES)
 def find_level(graphs: Sequence[Data], wanted: Level | None) -> Level:
     """What the ``y`` of graphs belongs to, by its shapes over all of them; refused where it could be both or neither.
 
-    One row per node in every graph tells labels of nodes. Of a single graph, and of one with masks, ``y`` can only be
-    that of its nodes.
+    One row per node (or per edge) in every graph tells labels of nodes (edges). Of a single graph, and of one with
+    masks, ``y`` cannot be that of the graph.
     """
     shapes = [list(graph.y.shape) for graph in graphs]
     targets = [graph.y.numel() for graph in graphs]
     of_graphs = [len(shape) < 2 or (len(shape) == 2 and shape[0] == 1) for shape in shapes]
-    fits: dict[str, bool] = {"graph": all(of_graphs) and len(set(targets)) == 1}
-    counts = {
+    counts: dict[Level, list[int]] = {
         "node": [int(graph.num_nodes) for graph in graphs],
         "edge": [int(graph.num_edges) for graph in graphs],
     }
+    fits: dict[Level, bool] = {"graph": all(of_graphs) and len(set(targets)) == 1}
     for level, count in counts.items():
         rows = [bool(shape) and len(shape) < 3 and shape[0] == n for shape, n in zip(shapes, count, strict=True)]
         fits[level] = all(rows) and (max(count) > 1 or level == wanted)
-    if fits["node"] and (len(graphs) == 1 or MASKS[0] in graphs[0]):
+    if (fits["node"] or fits["edge"]) and (len(graphs) == 1 or MASKS[0] in graphs[0]):
         fits["graph"] = wanted == "graph"
     if wanted is not None and fits[wanted]:
         return wanted
     possible = [level for level, does in fits.items() if does]
-    if wanted is None and possible in (["graph"], ["node"]):
-        return "graph" if possible == ["graph"] else "node"
+    if wanted is None and len(possible) == 1:
+        return possible[0]
     raise DataError(_misfit(shapes, targets, counts, possible, wanted))
 
 
 def _misfit(
     shapes: Sequence[list[int]],
     targets: Sequence[int],
-    counts: Mapping[str, Sequence[int]],
-    possible: Sequence[str],
+    counts: Mapping[Level, Sequence[int]],
+    possible: Sequence[Level],
     wanted: Level | None,
 ) -> str:
     """Why the level of targets is not clear, or not the one that is wanted."""
-    first = next((level for level in possible if level != "graph"), None)
-    if first is None:
+    if wanted is not None and wanted != "graph":
+        rows = counts[wanted]
+        odd = next((i for i, shape in enumerate(shapes) if not shape or shape[0] != rows[i]), 0)
+        return (
+            f"the y of graph {odd} has shape {shapes[odd]} and the graph has {rows[odd]} {wanted}s: targets of "
+            f"{wanted}s have a row per {wanted}"
+        )
+    finer = [level for level in possible if level != "graph"]
+    if not finer:
         odd = next((i for i, shape in enumerate(shapes) if len(shape) > 2 or targets[i] != targets[0]), 0)
         place = f"the y of graph {odd} has shape {shapes[odd]}{f', that of graph 0 {shapes[0]}' if odd else ''}"
-        if wanted == "node":
-            return f"{place} and the graph has {counts['node'][odd]} nodes: targets of nodes have a row per node"
         return f"{place}: the targets of a graph have shape [1, T], with the same T in all graphs"
-    number = int(np.argmax(counts[first]))
+    number = int(np.argmax(counts[finer[0]]))
     place = f"the y of graph {number} has shape {shapes[number]}"
+    if wanted == "graph":
+        return f"{place}: it is a label per {finer[0]}, not of a graph. Targets of a graph have shape [1, T]."
+    say = "Say what they are: " + " or ".join(f"level={level!r}" for level in possible)
     if "graph" in possible:
         return (
-            f"{place}, and all graphs have {counts[first][number]} {first}s: these may be {targets[number]} targets of "
-            f"the graph or a label per {first}. Write targets of a graph as [1, T]: graph.y = graph.y.reshape(1, -1); "
-            "or say what they are: level='graph' or level='node'."
+            f"{place}, and all graphs have {counts[finer[0]][number]} {finer[0]}s: these may be {targets[number]} "
+            f"targets of the graph or a label per {' or '.join(finer)}. Write targets of a graph as [1, T]: "
+            f"graph.y = graph.y.reshape(1, -1). {say}."
         )
-    if list(possible) == ["edge"]:
-        return (
-            f"{place} and the graph has {counts['edge'][number]} edges: it is a label per edge, and only targets of "
-            "whole graphs and of nodes can be learned"
-        )
-    if wanted == "graph":
-        return f"{place}: it is a label per {first}, not of a graph. Targets of a graph have shape [1, T]."
-    return (
-        f"{place}, and all graphs have as many nodes as edges: these may be labels of either. Say what they are: "
-        "level='node'."
-    )
+    return f"{place}, and all graphs have as many nodes as edges: these may be labels of either. {say}."
 
 
 def read_targets(y: Array, level: Level, task: TaskKind | None) -> tuple[Array, TaskKind, int]:

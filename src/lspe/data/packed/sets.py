@@ -50,10 +50,10 @@ class PackedGraphs:
     - **source**, **target**: :math:`[E]`, node numbers within their graph
     - **node**, **edge**, **graph**: columns by name, :math:`[N, *]`, :math:`[E, *]`, :math:`[G, *]`
     - **index**: which of the :math:`G` graphs this view shows, in which order; ``None`` for all
-    - **known**: :math:`[N]` or :math:`[G]`, which targets ``y`` this view knows; the others come out as unknown, NaN
-      or class -1; ``None`` for all
+    - **known**: :math:`[N]`, :math:`[E]` or :math:`[G]`, which targets ``y`` this view knows; the others come out as
+      unknown, NaN or class -1; ``None`` for all
 
-    ``y`` is a column of graphs or of nodes, the level of the targets.
+    ``y`` is a column of graphs, of nodes or of edges, the level of the targets.
 
     A set with a file is pickled as the file's name, so that other processes map it too.
     """
@@ -277,8 +277,9 @@ class PackedGraphs:
 
     @property
     def y(self) -> Array:
-        """The targets of this view, one row per graph or per node; unknown ones are NaN or class -1."""
-        rows = self.rows("node") if "y" in self.node else self.numbers()
+        """The targets of this view, one row per graph, node or edge; unknown ones are NaN or class -1."""
+        level: ColumnLevel = "node" if "y" in self.node else "edge" if "y" in self.edge else "graph"
+        rows = self.rows(level)
         y = self._targets[rows]
         return y if self.known is None else without_unknown(y, self.known[rows])
 
@@ -299,7 +300,7 @@ class PackedGraphs:
     @property
     def _targets(self) -> Array:
         """The targets of the whole set."""
-        for columns in (self.graph, self.node):
+        for columns in (self.graph, self.node, self.edge):
             if "y" in columns:
                 return columns["y"]
         raise DataError("these graphs have no targets y")
