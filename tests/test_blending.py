@@ -152,6 +152,8 @@ def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
     assert np.isfinite(float(values[1]))
     with pytest.raises(UserError, match=r"further numbers of each molecule \(pH\): give them as extra="):
         model.predict("CCO")
+    with pytest.raises(UserError, match="further numbers of each molecule"):
+        list(model.predict_pieces([["CCO"]], lambda piece: piece))
     new.write_text("smiles\nCCO\n")
     with pytest.raises(UserError, match="has no column 'pH', which the model was trained with"):
         model.predict_table(new, tmp_path / "out.csv")

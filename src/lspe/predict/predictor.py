@@ -231,6 +231,8 @@ class Predictor:
 
         ``extra_of`` gives the further numbers [M, E] of a piece, where the model takes some.
         """
+        if extra_of is None:
+            self._checked_extra(None, 0)
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(
