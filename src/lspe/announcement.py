@@ -36,10 +36,13 @@ def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) 
             raise UserError("several members are trained one after the other by one process: leave out --devices")
         return experiment
     several = experiment.seeds or (data.folds and experiment.fold is None) or processes > 1
-    learned_from = 0 if several else sum(len(data.splits[name]) for name in ("train", "val"))
-    members = next((number for most, number in _MEMBERS if learned_from <= most), 1)
-    if several or learned_from < 2 * parts_among(members):
-        members = 1
+    members = 1
+    if not several:
+        learned_from = np.concatenate([data.splits["train"], data.splits["val"]])
+        apart = learned_from if data.groups is None else np.unique(data.groups[learned_from])
+        members = next((number for most, number in _MEMBERS if len(learned_from) <= most), 1)
+        if len(apart) < 2 * parts_among(members):
+            members = 1
     return experiment.model_copy(update={"training": training.model_copy(update={"members": members})})
 
 
