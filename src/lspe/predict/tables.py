@@ -141,7 +141,7 @@ def _cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     columns = [part.mean] if part.sd is None else [part.mean, part.sd]
     if len(predictor.half_widths):
         columns += [part.mean - predictor.half_widths, part.mean + predictor.half_widths]
-    numbers = np.stack(columns, axis=2).reshape(len(part.mean), -1)
+    numbers = np.stack(columns, axis=2).reshape(len(part.mean), part.mean.shape[1] * len(columns))
     best = part.mean.argmax(axis=1).tolist()
     for row, values in enumerate(numbers.tolist()):
         cells: list[Cell] = list(values)
