@@ -120,7 +120,7 @@ def test_what_was_chosen_is_said_before_training(tmp_path: Path, capsys: pytest.
     assert "europe.csv: molecules in 'SMILES', learning 'logS'" in said
     assert "task regression; logS: 40 numbers, 0.5 to 39.5, mean 20" in said
     assert "parts: 27 train, 3 val, 10 test, divided as 'split' says" in said
-    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: at most about" in said
+    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: about" in said
 
 
 def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
@@ -152,6 +152,8 @@ def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
     assert np.isfinite(float(values[1]))
     with pytest.raises(UserError, match=r"further numbers of each molecule \(pH\): give them as extra="):
         model.predict("CCO")
+    with pytest.raises(UserError, match="further numbers of each molecule"):
+        list(model.predict_pieces([["CCO"]], lambda piece: piece))
     new.write_text("smiles\nCCO\n")
     with pytest.raises(UserError, match="has no column 'pH', which the model was trained with"):
         model.predict_table(new, tmp_path / "out.csv")

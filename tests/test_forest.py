@@ -37,12 +37,12 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
     descriptors = columns[:, :206]
     options = {"early_stopping": False, "random_state": 0}
     if task == "regression":
-        extra = ExtraTreesRegressor(300, max_features=0.1, random_state=0).fit(columns, target)
+        extra = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(columns, target)
         boosted = HistGradientBoostingRegressor(**options).fit(descriptors, target)
         each = [extra.predict(columns), boosted.predict(descriptors)]
     else:
-        extra = ExtraTreesClassifier(300, random_state=0).fit(columns, target)
-        random = RandomForestClassifier(300, random_state=0).fit(descriptors, target)
+        extra = ExtraTreesClassifier(200, random_state=0).fit(columns, target)
+        random = RandomForestClassifier(200, random_state=0).fit(descriptors, target)
         boosted = HistGradientBoostingClassifier(**options).fit(descriptors, target)
         each = [extra.predict_proba(columns), random.predict_proba(descriptors), boosted.predict_proba(descriptors)]
         if task == "binary":

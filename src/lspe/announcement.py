@@ -23,7 +23,8 @@ _MEMBERS = ((3_000, 5), (15_000, 3), (50_000, 2))
 """Up to so many molecules so many networks, if nobody says: they are trained one after the other."""
 
 _FOREST_SECONDS = 0.004
-"""A molecule and target takes about so long whenever a forest is grown."""
+_FOREST_AT_LEAST = 2.0
+"""Growing a forest for a target takes about so long, per molecule and at all."""
 
 _STEPS_TRIED = 3
 
@@ -36,10 +37,13 @@ def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) 
             raise UserError("several members are trained one after the other by one process: leave out --devices")
         return experiment
     several = experiment.seeds or (data.folds and experiment.fold is None) or processes > 1
-    learned_from = 0 if several else sum(len(data.splits[name]) for name in ("train", "val"))
-    members = next((number for most, number in _MEMBERS if learned_from <= most), 1)
-    if several or learned_from < 2 * parts_among(members):
-        members = 1
+    members = 1
+    if not several:
+        learned_from = np.concatenate([data.splits["train"], data.splits["val"]])
+        apart = learned_from if data.groups is None else np.unique(data.groups[learned_from])
+        members = next((number for most, number in _MEMBERS if len(learned_from) <= most), 1)
+        if len(apart) < 2 * parts_among(members):
+            members = 1
     return experiment.model_copy(update={"training": training.model_copy(update={"members": members})})
 
 
@@ -58,7 +62,9 @@ def _columns(experiment: Experiment, data: GraphData) -> str:
 
 
 def _values(data: GraphData) -> str:
-    y = data.graphs.graph["y"]
+    y = data.graphs.graph.get("y")
+    if y is None:  # labels of nodes or edges
+        return f"task {data.task}"
     if data.task == "multiclass":
         counts = np.bincount(y.reshape(-1), minlength=data.num_outputs).tolist()
         classes = ", ".join(f"{name} {count:,}" for name, count in zip(data.class_names, counts, strict=True))
@@ -100,8 +106,9 @@ def _models(experiment: Experiment, data: GraphData) -> str:
     seconds = members * epochs * seconds_per_epoch(fitted, seen)
     if experiment.training.forest:
         text += ", and a forest beside them"
-        seconds += (members + 1) * len(data.graphs) * len(data.task_names) * _FOREST_SECONDS
-    return f"{text}: at most about {clock(seconds)}"
+        one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
+        seconds += (members + 1) * one
+    return f"{text}: about {clock(seconds)} or less"
 
 
 def seconds_per_epoch(experiment: Experiment, data: GraphData) -> float:

@@ -25,8 +25,10 @@ KINDS: tuple[DescriptorKind, ...] = ("rdkit", "morgan")
 Floats = NDArray[np.float64]
 Link = Literal["identity", "sigmoid", "softmax"]
 
-_TREES = 300
+_TREES = 200
 _FEWEST_TREES = 60
+_MANY = 2000
+"""Molecules beyond which half as many trees with larger leaves do, so that their file stays small."""
 _ROWS_AT_ONCE = 1000
 _ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "start")
 
@@ -126,7 +128,7 @@ class Forest:
                 for kind, trees in enumerate(target):
                     for name in _ARRAYS:
                         array = getattr(trees, name)
-                        small = np.int32 if array.dtype.kind == "i" else np.float64
+                        small = np.float64 if array.dtype.kind == "f" else np.int16 if name == "feature" else np.int32
                         writer.append(f"{number}/{kind}/{name}", array.astype(small))
             writer.finish({"forest": about})
 
@@ -189,8 +191,10 @@ class _Grower:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
         targets = 1 if self.task == "multiclass" else self.outputs
+        many = len(y) > _MANY
         options: dict[str, Any] = {
-            "n_estimators": max(_FEWEST_TREES, _TREES // targets),
+            "n_estimators": max(_FEWEST_TREES, _TREES // (2 * targets if many else targets)),
+            "min_samples_leaf": 3 if many else 1,
             "random_state": self.seed,
             "n_jobs": self.threads,
         }
@@ -210,7 +214,8 @@ class _Grower:
         """[nodes, K] of scikit-learn's [nodes, 1, classes]: a mean, the share of yes, or of each class."""
         if self.task == "regression":
             return np.asarray(value[:, 0, :1])
-        shares = value[:, 0] / value[:, 0].sum(axis=1, keepdims=True)
+        total = value[:, 0].sum(axis=1, keepdims=True)
+        shares = value[:, 0] / np.where(total > 0, total, 1.0)  # a leaf may hold only rows of weight 0
         if self.task == "binary":
             return np.asarray(shares[:, 1:])
         everything = np.zeros((len(shares), self.outputs))

@@ -100,7 +100,8 @@ def mean_loss(y: Floats, predicted: Floats, task: TaskKind) -> float:
         likely = np.clip(np.where(truth > 0.5, predicted, 1 - predicted), 1e-6, None)
         each = -np.log(likely)
     else:
-        each = (predicted - truth) ** 2 / np.maximum(np.nanvar(y, axis=0), 1e-12)
+        variance = [float(one[there].var()) if there.any() else 1.0 for one, there in zip(y.T, known.T, strict=True)]
+        each = (predicted - truth) ** 2 / np.maximum(variance, 1e-12)
     return float(each[known].mean())
 
 

@@ -270,6 +270,8 @@ class Predictor:
             raise UserError(
                 f"{self.members[0].name} predicts edges, and SMILES have no order of theirs: give graphs, PyG's Data"
             )
+        if extra_of is None:
+            self._checked_extra(None, 0)
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(

@@ -142,7 +142,7 @@ def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     columns = [part.mean] if part.sd is None else [part.mean, part.sd]
     if len(predictor.half_widths):
         columns += [part.mean - predictor.half_widths, part.mean + predictor.half_widths]
-    numbers = np.stack(columns, axis=2).reshape(len(part.mean), len(columns) * part.mean.shape[1])
+    numbers = np.stack(columns, axis=2).reshape(len(part.mean), part.mean.shape[1] * len(columns))
     best = part.mean.argmax(axis=1).tolist()
     for molecule, values, likeliest in zip(part.row_of.tolist(), numbers.tolist(), best, strict=True):
         cells: list[Cell] = list(values)

@@ -144,4 +144,7 @@ def weights_in_words(summary: Mapping[str, Any]) -> str:
     if None in alone.values():
         return text
     better = max(alone, key=lambda name: goodness(metric, alone[name]))
-    return f"{text}; alone, the {better} would be better there ({metric} {format_score(metric, alone[better])})"
+    verb = "are" if better == "networks" else "is"
+    return (
+        f"{text}; of the two alone, the {better} {verb} better there ({metric} {format_score(metric, alone[better])})"
+    )
