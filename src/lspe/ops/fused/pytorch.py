@@ -1,4 +1,4 @@
-"""Functions of the OpenMP runtime and the BLAS that PyTorch has loaded.
+"""Functions of the OpenMP runtime and the LAPACK that PyTorch has loaded.
 
 A second runtime would keep threads of its own, and the two sets would spin against each other for the same cores.
 """
@@ -12,7 +12,7 @@ import torch
 def find_function(name: str) -> int:
     """The address of a function in the process or in a library of PyTorch's; 0 where there is none.
 
-    Without OpenMP's there is one thread, without the BLAS's a simple product of our own.
+    Without OpenMP's there is one thread, without LAPACK's eigenvectors come from PyTorch itself.
     """
     folder = Path(torch.__file__).parent / "lib"
     beside_torch = sorted(str(path) for path in [*folder.glob("libtorch_cpu.*"), *folder.glob("lib*omp*")])
