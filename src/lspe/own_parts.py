@@ -16,30 +16,39 @@ def is_import_path(text: str) -> bool:
 
 
 def import_part(path: str) -> Any:
-    """What ``my_module:my_part`` names; modules are looked for in the working directory too."""
+    """What ``my_module:my_part`` names; modules that Python does not find are looked for in the working directory."""
     if not is_import_path(path):
         raise UserError(f"{path!r} is no import path: write my_module:my_part")
     module_name, _, name = path.partition(":")
-    here = os.getcwd()
-    added = here not in sys.path and "" not in sys.path
-    if added:
-        sys.path.insert(0, here)
     try:
-        part: Any = importlib.import_module(module_name)
+        module = part = _import_module(module_name)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{path}: there is no module {error.name!r} in {here} or where Python looks for modules; start lspe in the "
-            "folder of its file, or set PYTHONPATH to it"
+            f"{path}: there is no module {error.name!r} where Python looks for modules, nor in {os.getcwd()}: "
+            "start lspe in the folder of its file, or set PYTHONPATH to it"
         ) from error
     except Exception as error:  # of whatever the module does when it is imported
         raise UserError(f"{path}: {module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        if added:
-            sys.path.remove(here)
     for step in name.split("."):
         if not hasattr(part, step):
             close = get_close_matches(step, dir(part), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise UserError(f"{path}: {module_name} has no {step!r}{hint}")
+            place = getattr(module, "__file__", None) or module_name
+            raise UserError(f"{path}: {place} has no {step!r}{hint}")
         part = getattr(part, step)
     return part
+
+
+def _import_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        importlib.invalidate_caches()  # the file may be new
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(here)

@@ -92,8 +92,8 @@ def test_a_kind_may_be_given_as_an_object() -> None:
 @pytest.mark.parametrize(
     "path, message",
     [
-        ("strange:f", "there is no module 'strange' in"),
-        ("stranger:twice_the_degre", "stranger has no 'twice_the_degre'; did you mean 'twice_the_degree'"),
+        ("strange:f", "there is no module 'strange' where Python looks"),
+        ("stranger:twice_the_degre", "stranger.py has no 'twice_the_degre'; did you mean 'twice_the_degree'"),
         ("broken:f", "broken cannot be imported: ZeroDivisionError"),
         ("stranger:number", "is a int, not a function"),
         ("stranger:no_k", "has no 'k': an encoding is a function"),
