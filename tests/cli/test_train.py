@@ -96,7 +96,7 @@ def test_rows_that_were_left_out_are_listed(tmp_path: Path, tables: dict[str, Pa
         (["own/gatedgcn-lspe"], r"--data table\.csv"),
         (["--data", "nowhere.csv"], r"nowhere\.csv"),
         (["runs/nothing/config.yaml"], "no such file"),
-        (["--target", "y"], "need --data TABLE"),
+        (["--target", "y"], "need --data FILE"),
     ],
 )
 def test_what_is_wrong_is_said_in_words(arguments: list[str], message: str) -> None:
