@@ -11,6 +11,7 @@ from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from lspe.data import GraphData
 from lspe.data.graphs.pyg import pack
+from lspe.data.words import DESCRIPTOR_WIDTH
 from lspe.experiment import Experiment, list_presets, override, read_experiment
 from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, CategoricalFeatures, Features
 from lspe.training import fit
@@ -39,6 +40,9 @@ def made_up(experiment: Experiment) -> GraphData:
     getattr(packed, task.level)["y"] = y
     everything = np.arange(GRAPHS)
     model = experiment.model
+    if model.descriptors != "none":
+        width = DESCRIPTOR_WIDTH[model.descriptors]
+        packed.graph["descriptors"] = generator.normal(size=(GRAPHS, width)).astype(np.float32)
     return GraphData(
         name=experiment.dataset,
         level=task.level,
