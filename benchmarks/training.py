@@ -38,6 +38,7 @@ from lspe.experiment import load_data, override, read_experiment
 from lspe.nn import Topology
 from lspe.training import Objective, evaluate
 from lspe.training.evaluation import EVALUATION_BATCH
+from lspe.training.flat import FlatParameters
 
 EPOCHS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")
 CASES = (*EPOCHS, "zinc/gatedgcn-lspe@32", "own/gatedgcn-lspe", "cifar10/gatedgcn-lspe", "gine-lspe")
@@ -82,9 +83,10 @@ def steps(names: tuple[str, ...], repeats: int) -> dict[str, dict[str, float]]:
         case = read_case(name)
         slow = replace(case, network=twin(case.network))
         graphs[name] = case.batch.num_graphs
+        step = stepper(case)
         works |= {
-            (name, "step_ms"): stepper(case),
-            (name, "plain_ms"): plainly(stepper(case)),
+            (name, "step_ms"): step,
+            (name, "plain_ms"): plainly(step),
             (name, "pyg_ms"): plainly(stepper(slow)),
             (name, "floor_ms"): products_of(plainly(lambda case=case: case.network(case.batch))),
             (name, "inference_ms"): inference(case),
@@ -109,12 +111,15 @@ def ratios(row: dict[str, float]) -> dict[str, float]:
 
 
 def stepper(case: Case, topology: Topology | None = None) -> Callable[..., None]:
+    """As the trainer takes a step: with all parameters in one vector."""
     case.network.train()
-    optimizer = torch.optim.Adam(case.network.parameters(), 1e-3, fused=True)
+    parameters = FlatParameters(case.network.parameters())
+    optimizer = torch.optim.Adam(parameters.tensors, 1e-3, fused=True)
 
     def step(batch: Batch = case.batch) -> None:
-        optimizer.zero_grad()
+        parameters.forget_gradients()
         case.loss(case.network(batch, topology), batch).backward()
+        parameters.gather_gradients()
         optimizer.step()
 
     return step

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 from lspe.nn import BatchNorm, GatedGCN, Topology
 from lspe.nn.gated_gcn import run_layers
 from lspe.ops import use
-from lspe.ops.fused import gate
+from lspe.ops.fused import gate, memory
 from lspe.ops.fused.dropout import draw_seeds
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
@@ -183,3 +183,38 @@ def test_what_comes_out_can_be_differentiated_twice() -> None:
         if run is one_by_one:
             expected = second
     torch.testing.assert_close(second, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_second_backward_pass_after_others_took_the_memory() -> None:
+    """The next forward pass writes over what the first left: its gradients are then those of the plain twin."""
+    layers, (h, p, e), graph = build("dropout"), streams(FEW, True), Topology.of(FEW)
+    with use("fused"):
+        out = run_layers(layers, h, p, e, graph)[0].sin().sum()  # type: ignore[arg-type]
+        (first,) = torch.autograd.grad(out, [h], retain_graph=True)  # type: ignore[list-item]
+        (at_once,) = torch.autograd.grad(out, [h], retain_graph=True)  # type: ignore[list-item]
+        run_layers(layers, *[None if x is None else 2 * x.detach() for x in (h, p, e)], graph)  # type: ignore
+        (later,) = torch.autograd.grad(out, [h])  # type: ignore[list-item]
+    assert torch.equal(first, at_once)
+    assert largest_difference([later], [first]) < 1e-11
+
+
+def test_two_forward_passes_before_the_backward_passes() -> None:
+    layers, graph = [layer.eval() for layer in build("positions")], Topology.of(FEW)
+    given = [streams(FEW, True), [None if x is None else (3 * x).detach().requires_grad_() for x in streams(FEW, True)]]
+    with use("fused"):
+        alone = [torch.autograd.grad(run_layers(layers, *x, graph)[0].sin().sum(), x) for x in given]  # type: ignore
+        both = [run_layers(layers, *x, graph)[0].sin().sum() for x in given]  # type: ignore[arg-type]
+        together = [torch.autograd.grad(out, x) for out, x in zip(both, given, strict=True)]  # type: ignore[arg-type]
+    assert all(torch.equal(x, y) for xs, ys in zip(alone, together, strict=True) for x, y in zip(xs, ys, strict=True))
+
+
+def test_memory_is_taken_again_and_a_bounded_number_kept() -> None:
+    layers, (h, p, e), graph = build("positions"), streams(FEW, True), Topology.of(FEW)
+    with use("fused"):
+        for _ in range(3):
+            run_layers(layers, h, p, e, graph)[0].sum().backward()  # type: ignore[arg-type]
+        free = list(memory._free)
+        with torch.no_grad():
+            run_layers(layers, h, p, e, graph)  # type: ignore[arg-type]
+    assert {id(block) for block in memory._free} == {id(block) for block in free}
+    assert len(memory._free) <= memory._MOST_FREE

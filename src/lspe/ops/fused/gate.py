@@ -17,6 +17,7 @@ from torch._utils import _unflatten_dense_tensors
 from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.memory import Lease
 from lspe.ops.fused.operator import Operator
 
 MOST_LAYERS = 16
@@ -63,16 +64,22 @@ def gated_layers(
     The parameters of each layer: weight and bias of B1, B2, A1, A2, B3 and, with positions, C1 and C2, then of the
     norms of h and of e. Scale ``[N, 1]`` is for layers that are scaled.
     """
-    keep = torch.is_grad_enabled() or any(norm.of_rows for layer in layers for norm in layer.norms)
+    memory = None
+    if torch.is_grad_enabled() or any(norm.of_rows for layer in layers for norm in layer.norms):
+        memory = Lease(len(layers), _memory(h, p, e), h.dtype)
     order = (edges.edge_index, edges.cuts, *edges.by_target, *edges.by_source)
-    arguments = (h, p, e, layers, keep, scale, order, *parameters)
-    if p is None:
-        h_new, e_new = _layers_without_positions(
-            *arguments, plain=lambda *x: again(*x[:3])[::2], instead=lambda *x: plain(*x[:3])[::2]
-        )
-        return h_new, None, e_new  # type: ignore[return-value]
-    results = _layers(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))
-    return tuple(results)  # type: ignore[return-value]
+    arguments = (h, p, e, layers, memory, scale, order, *parameters)
+    try:
+        if p is None:
+            h_new, e_new = _layers_without_positions(
+                *arguments, plain=lambda *x: again(*x[:3])[::2], instead=lambda *x: plain(*x[:3])[::2]
+            )
+            return h_new, None, e_new  # type: ignore[return-value]
+        results = _layers(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))
+        return tuple(results)  # type: ignore[return-value]
+    finally:
+        if memory is not None and not torch.is_grad_enabled():
+            memory.give_back()
 
 
 def _forward(
@@ -80,21 +87,19 @@ def _forward(
     p: Tensor | None,
     e: Tensor,
     layers: Sequence[Layer],
-    keep: bool,
+    memory: Lease | None,
     scale: Tensor | None,
     order: Sequence[Tensor],
     *parameters: Tensor,
 ) -> list[Tensor]:
-    """Beside the results what the backward pass needs."""
     new = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
-    memory = [h.new_empty(_memory(h, p, e)) for _ in layers] if keep else []
     call = _common(layers, scale, order, parameters, memory, h.size(0))
     call["in"] = [None if x is None else unit_rows(x) for x in (h, e, p)]
     library_for(h).call("gated_layers_forward", out=new, **call)
     counters = [norm.batches for layer in layers for norm in layer.norms if norm.of_rows and norm.batches is not None]
     if counters:
         torch._foreach_add_(counters, 1)
-    return [x for x in (new[0], new[2], new[1], *memory) if x is not None]
+    return [x for x in (new[0], new[2], new[1]) if x is not None]
 
 
 def _memory(h: Tensor, p: Tensor | None, e: Tensor) -> int:
@@ -108,7 +113,7 @@ def _common(
     scale: Tensor | None,
     order: Sequence[Tensor],
     parameters: Sequence[Tensor],
-    memory: Sequence[Tensor],
+    memory: Lease | None,
     nodes: int,
 ) -> dict[str, Any]:
     """What both directions take."""
@@ -128,7 +133,7 @@ def _common(
         },
         "cuts": cuts,
         "scale": scale,
-        "memory": memory,
+        "memory": [] if memory is None else memory.tensors(),
         "layer": [_layer(layer, parameters[n * each : (n + 1) * each]) for n, layer in enumerate(layers)],
     }
 
@@ -160,7 +165,7 @@ def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    h, p, e, layers, _, scale, order, *parameters = arguments
+    h, p, e, layers, memory, scale, order, *parameters = arguments
     given = (gradients[0], gradients[-1], None if p is None else gradients[1])
     found = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
     of_parameters = h.new_empty(sum(parameter.numel() for parameter in parameters))
@@ -169,8 +174,9 @@ def _gradient(
         out_gradient=[None if x is None else unit_rows(x) for x in given],
         in_gradient=found,
         parameters_gradient=of_parameters,
-        **_common(layers, scale, order, parameters, kept, h.size(0)),
+        **_common(layers, scale, order, parameters, memory, h.size(0)),
     )
+    memory.give_back()
     of_h, of_e, of_p = found
     return [of_h, of_p, of_e, None, None, None, None, *_unflatten_dense_tensors(of_parameters, parameters)]
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lspe.ops.choice import only_fused
+from lspe.ops.fused.library import Refused
 
 Plain = Callable[..., Sequence[Tensor | None]]
 
@@ -80,7 +81,10 @@ def _function(
                 return None, *_PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
             if any(_is_batched(one) for one in gradients):
                 return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
-            return None, *gradient(arguments, kept, gradients)
+            try:
+                return None, *gradient(arguments, kept, gradients)
+            except Refused:
+                return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
 
     return Fused
 

@@ -117,16 +117,31 @@ struct stack stack_of(const struct gated_layers *call)
                           .node_cuts = node_cuts, .edge_cuts = edge_cuts};
 }
 
-real *memory_for(integer count)
+struct room {
+    real *at;
+    integer count;
+};
+
+static real *at_least(struct room *room, integer count)
 {
-    static _Thread_local real *memory = NULL;
-    static _Thread_local integer there = 0;
-    if (count > there) {
-        free(memory);
-        memory = malloc((size_t)count * sizeof(real));
-        there = memory == NULL ? 0 : count;
+    if (count > room->count) {
+        free(room->at);
+        room->at = malloc((size_t)count * sizeof(real));
+        room->count = room->at == NULL ? 0 : count;
     }
-    return memory;
+    return room->at;
+}
+
+real *room_for_call(integer count)
+{
+    static _Thread_local struct room room = {NULL, 0};
+    return at_least(&room, count);
+}
+
+real *room_for_piece(integer count)
+{
+    static _Thread_local struct room room = {NULL, 0};
+    return at_least(&room, count);
 }
 
 struct in_order {

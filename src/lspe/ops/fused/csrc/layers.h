@@ -57,8 +57,9 @@ void pack_backward(struct stack *stack, real *room);
 void unpack_gradients(const struct stack *stack, integer layer, real *gradients);
 integer parameters_of(integer width, integer streams);
 
-/* Room that each thread keeps for its next call; null where there is no memory. */
-real *memory_for(integer count);
+/* Room that each thread keeps for its next call, and for its next piece; null where there is no memory. */
+real *room_for_call(integer count);
+real *room_for_piece(integer count);
 
 /* Calls for each piece, side by side where there are enough of them for all threads; else all threads on one piece
    after the other. Each call gets the number of threads it may use. */

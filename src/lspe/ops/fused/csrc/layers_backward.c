@@ -2,8 +2,6 @@
    layer, and where there is a residual what the maps give is added to them. */
 #include "layers.h"
 
-#include <stdlib.h>
-
 /* The gradients behind the dropout, and their sums that the normalisations need. */
 static void prepare(const struct stack *stack, integer layer, integer piece, integer threads)
 {
@@ -135,13 +133,12 @@ static void layer_backward(struct stack *stack, integer piece, integer threads)
     const integer nodes = stack->node_cuts[piece + 1] - stack->node_cuts[piece];
     const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], streams = stack->streams;
     const integer size = (nodes * (parts_of(streams) + 2 * streams) + 2 * edges) * stack->padded;
-    real *room = malloc((size_t)(size > 0 ? size : 1) * sizeof(real));
+    real *room = room_for_piece(size > 0 ? size : 1);
     if (room == NULL) {
         stack->failed = 1;
         return;
     }
     layer_of_piece(stack, piece, threads, room);
-    free(room);
 }
 
 static void layer_before(struct stack *stack, integer piece, integer threads)
@@ -178,7 +175,7 @@ enum answer gated_layers_backward(const struct gated_layers *call)
     const integer maps = maps_size(&stack), padded = stack.padded;
     stack.partial_size = (stack.streams == 2 ? 9 : 5) * padded * padded + parts_of(stack.streams) * padded;
     const integer partial = stack.groups * stack.partial_size, sums = sums_size(&stack, H) + sums_size(&stack, E);
-    real *room = memory_for(maps + partial + sums + 4 * stack.width);
+    real *room = room_for_call(maps + partial + sums + 4 * stack.width);
     if (room == NULL)
         return NO_MEMORY;
     pack_backward(&stack, room);

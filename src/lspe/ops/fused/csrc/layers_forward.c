@@ -2,8 +2,6 @@
    around them: normalisation, ReLU, tanh, residuals and dropout. */
 #include "layers.h"
 
-#include <stdlib.h>
-
 static struct rows whole(struct rows rows) { return (struct rows){rows.at, rows.count, rows.step, rows.step}; }
 
 /* Some columns of the maps: out = bias + x maps, or added to what is there. */
@@ -119,13 +117,12 @@ static void next_layer(struct stack *stack, integer piece, integer threads)
         close_in_memory(stack, stack->layer - 1, piece, threads);
     if (place.in[H].count == 0)
         return;
-    real *node = malloc((size_t)(place.in[H].count * (2 + stack->streams) * stack->padded) * sizeof(real));
+    real *node = room_for_piece(place.in[H].count * (2 + stack->streams) * stack->padded);
     if (node == NULL) {
         stack->failed = 1;
         return;
     }
     open_layer(stack, stack->layer, piece, threads, place, node);
-    free(node);
     for (integer s = H; s <= E; s++)
         if (stack->call->layer[stack->layer].norm[s].of_rows) {
             const struct norm norm = norm_of(stack, stack->layer, s, piece, place.sum[s], place.statistics);
@@ -189,8 +186,8 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
     const integer nodes = place.in[H].count, edges = place.in[E].count, parts = 2 + streams;
     if (nodes == 0)
         return;
-    real *room = malloc((size_t)((nodes * (parts + 2 * streams) + edges) * padded) * sizeof(real)), *node = room;
-    if (room == NULL) {
+    real *node = room_for_piece((nodes * (parts + 2 * streams) + edges) * padded);
+    if (node == NULL) {
         stack->failed = 1;
         return;
     }
@@ -203,7 +200,6 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
         open_layer(stack, layer, piece, threads, place, node);
         close_layer(stack, layer, piece, threads, place, place.in);
     }
-    free(room);
 }
 
 static enum answer forward_in_pieces(struct stack *stack)
@@ -221,7 +217,7 @@ enum answer gated_layers_forward(const struct gated_layers *call)
         return answer;
     struct stack stack = stack_of(call);
     const integer maps = maps_size(&stack), statistics = call->count * 6 * stack.width;
-    real *room = memory_for(maps + statistics + sums_size(&stack, H) + sums_size(&stack, E));
+    real *room = room_for_call(maps + statistics + sums_size(&stack, H) + sums_size(&stack, E));
     if (room == NULL)
         return NO_MEMORY;
     pack_forward(&stack, room);
