@@ -199,3 +199,10 @@ def test_every_kind_of_network_reads_edges(preset: str, tmp_path: Path) -> None:
     settings = {"model.layers": 1, "model.k": 4, "training.batch_size": 4}
     run = lspe.train(graphs, preset=preset, out=tmp_path / "run", epochs=1, settings=settings)
     assert lspe.load(run.path).predict(graphs[0]).shape == (graphs[0].num_edges, 3)
+
+
+def test_one_graph_is_not_for_several_processes(tmp_path: Path) -> None:
+    """The second would have no part of the batch and wait for ever; what was begun is not in the way afterwards."""
+    with pytest.raises(UserError, match="has 1 training graph, too few for 2 processes"):
+        lspe.train(one_graph(), out=tmp_path / "run", epochs=1, settings=SETTINGS, devices=2)
+    assert lspe.train(one_graph(), out=tmp_path / "run", epochs=1, settings=SETTINGS).summary["epochs"] == 1

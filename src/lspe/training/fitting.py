@@ -88,6 +88,7 @@ def fit(
         data = data.fold(experiment.fold)
     data = seen_by_member(experiment, data)
     experiment = fit_to_data(experiment, data)
+    _check_processes(data, devices * nodes)
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
         stopped = "" if state is None else _was_stopped(experiment, state, folder)
@@ -173,6 +174,16 @@ def _flat(values: Any, place: str = "") -> dict[str, Any]:
     for name, below in values.items():
         flat |= _flat(below, f"{place}.{name}" if place else name)
     return flat
+
+
+def _check_processes(data: GraphData, processes: int) -> None:
+    """Each process takes its part of every batch, and has to have one."""
+    graphs = len(data.split("train"))
+    if processes > max(graphs, 1):
+        raise TrainingError(
+            f"{data.name} has {graphs} training {'graph' if graphs == 1 else 'graphs'}, too few for {processes} "
+            "processes that share each batch: leave --devices and --nodes out"
+        )
 
 
 def seen_by_member(experiment: Experiment, data: GraphData) -> GraphData:
