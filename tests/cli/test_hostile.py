@@ -16,6 +16,7 @@ from lspe.training import checkpoint
 from tests.small import TINY, write_table
 
 SETTINGS = [argument for setting in TINY for argument in ("--set", setting)]
+NETWORK = ["own/gatedgcn-lspe"]
 SMALL = ["--epochs", "1", "--threads", "1", "--device", "cpu", *SETTINGS]
 LONG = "x" * 300
 Said = Callable[..., tuple[int, str]]
@@ -45,7 +46,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LSPE_CACHE", str(folder / "cache"))
         for name, table, width in (("run", "table", 16), ("other", "classes", 20)):
-            arguments = ["train", "--data", f"{folder / table}.csv", "--out", str(folder / name), *SMALL]
+            arguments = ["train", *NETWORK, "--data", f"{folder / table}.csv", "--out", str(folder / name), *SMALL]
             patch.setattr(sys, "argv", ["lspe", *arguments, "--set", f"model.hidden_dim={width}"])
             with pytest.raises(SystemExit) as end:
                 main.run()
@@ -209,7 +210,7 @@ USES = {
     "evaluate": ["evaluate", "run"],
     "explore": ["explore", "run", "--no-browser", "--port", "0"],
     "resume": ["train", "run", "--resume"],
-    "init-from": ["train", "--data", "table.csv", *SMALL, "--out", "new", "--init-from", "run"],
+    "init-from": ["train", *NETWORK, "--data", "table.csv", *SMALL, "--out", "new", "--init-from", "run"],
     "curves": ["plot", "curves", "run"],
 }
 READ_BY = {
@@ -232,6 +233,44 @@ def test_a_run_folder_with_a_damaged_file_is_refused_in_words(
     here: Path, trained: Path, lspe: Said, name: str, damage: Callable[[Path, Path], None], use: str
 ) -> None:
     damage(here / "run" / name, trained / "other")
+    code, error = lspe(*USES[use])
+    assert "Traceback" not in error
+    assert (code, error.partition(" ")[0]) == (2, "error:"), error
+    assert str(Path("run")) in error
+
+
+BLENDED = [
+    (name, damage, use)
+    for name, damages in {
+        "blend.json": [as_bytes, cut, nested, without_values],
+        "forest.lspe": [as_bytes, cut],
+        "network0/best.ckpt": [as_bytes, cut],
+        "network1/config.yaml": [as_bytes],
+    }.items()
+    for damage in damages
+    for use in ("predict", "evaluate", "explore")
+]
+
+
+@pytest.fixture(scope="module")
+def blended(trained: Path) -> Path:
+    """Two networks and a forest that predict as one."""
+    with pytest.MonkeyPatch.context() as patch:
+        arguments = ["train", "--data", str(trained / "table.csv"), "--out", str(trained / "blended"), *SMALL]
+        patch.setattr(sys, "argv", ["lspe", *arguments, "--members", "2"])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        assert not end.value.code
+    return trained / "blended"
+
+
+@pytest.mark.parametrize("name, damage, use", BLENDED, ids=lambda one: getattr(one, "__name__", one))
+def test_several_networks_and_a_forest_with_a_damaged_file_are_refused_in_words(
+    here: Path, blended: Path, lspe: Said, name: str, damage: Callable[[Path, Path], None], use: str
+) -> None:
+    shutil.rmtree(here / "run")
+    shutil.copytree(blended, here / "run")
+    damage(here / "run" / name, blended)
     code, error = lspe(*USES[use])
     assert "Traceback" not in error
     assert (code, error.partition(" ")[0]) == (2, "error:"), error

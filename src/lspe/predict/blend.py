@@ -82,7 +82,7 @@ class Blend:
             values = json.loads(path.read_text(encoding="utf-8"))
             widths = tuple(float(one) for one in values.get("half_widths", ()))
             weights = cls(float(values["networks"]), float(values["forest"]), widths)
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{path} is damaged ({error}): put back a copy of it, or train again") from None
         if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):
             raise UserError(f"{path} is damaged: its weights do not add up to 1. Put back a copy of it, or train again")

@@ -73,20 +73,20 @@ def save_graphs(path: str | os.PathLike[str], graphs: Data | Sequence[Data], *, 
 def is_stored_graphs(path: str | os.PathLike[str]) -> bool:
     """Whether a path is a file or folder of graphs to learn from; a Parquet file may be a table of molecules too."""
     name = Path(path)
-    if name.suffix.lower() == ".parquet" and name.is_file():
+    if name.suffix.lower() == ".parquet" and os.path.isfile(name):
         import pyarrow.parquet as pq
 
         try:
             return "edge_index" in pq.read_schema(name).names
         except (OSError, ValueError):
             return False
-    return name.is_dir() or name.suffix.lower() in (".npz", ".json")
+    return os.path.isdir(name) or name.suffix.lower() in (".npz", ".json")
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
     """The files of graphs at a path: itself, or those in a folder in the order of their names."""
     name = Path(path)
-    if not name.exists():
+    if not os.path.exists(name):
         raise DataError(f"{path}: there is no such file or folder")
     if not name.is_dir():
         return [name]
