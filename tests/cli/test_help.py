@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lspe.cli.main import app
 
-SCREEN = 54
+SCREEN = 56
 GROUP = typer.main.get_command(app)
 COMMANDS = [*GROUP.commands, *(f"data {name}" for name in GROUP.commands["data"].commands)]  # type: ignore[attr-defined]
 

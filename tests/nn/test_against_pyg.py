@@ -6,7 +6,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv, ResGatedGraphConv, TransformerConv
 from torch_geometric.utils import get_laplacian, scatter, to_dense_adj
 
-from lspe.nn import LSPE, GatedGCN, PrincipalAggregation, Topology, center_and_normalize, positional_loss, readout
+from lspe.nn import LSPE, GatedGCN, PrincipalAggregation, Topology, center_and_normalize, positional_loss
+from lspe.nn.readout import pool
 from tests.graphs import CORNER_CASES
 
 GRAPHS = Batch.from_data_list([CORNER_CASES[key] for key in ("decalin", "star", "first and last node isolated")])
@@ -101,7 +102,7 @@ def test_wrapper_names_a_conv_of_the_wrong_width() -> None:
 @pytest.mark.parametrize("kind", ["mean", "sum", "max"])
 def test_readout(kind: str) -> None:
     x = random(GRAPHS.num_nodes, 5)
-    torch.testing.assert_close(readout(x, Topology.of(GRAPHS), kind), scatter(x, GRAPHS.batch, reduce=kind))
+    torch.testing.assert_close(pool(x, Topology.of(GRAPHS), kind), scatter(x, GRAPHS.batch, reduce=kind))
 
 
 def test_positional_loss_is_the_dense_formula() -> None:

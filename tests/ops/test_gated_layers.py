@@ -92,12 +92,13 @@ def test_streams_that_nobody_uses(used: str) -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("batch", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("name", STACKS)
-def test_evaluation_without_gradients_is_that_with_them(name: str, batch: Batch) -> None:
-    """A piece goes through all layers at once then, and nothing is kept."""
-    layers = [layer.eval() for layer in build(name)]
-    given, graph = streams(batch, layers[0].lspe), Topology.of(batch)
+def test_evaluation_without_gradients_is_that_with_them(name: str, batch: Batch, dtype: torch.dtype) -> None:
+    """A piece goes through all layers at once then, and nothing is kept; also where a row is no whole vectors."""
+    layers = [layer.eval().to(dtype) for layer in build(name)]
+    given, graph = [None if x is None else x.to(dtype) for x in streams(batch, layers[0].lspe)], Topology.of(batch)
     with use("fused"):
         expected = run_layers(layers, *given, graph)  # type: ignore[arg-type]
         with torch.inference_mode():

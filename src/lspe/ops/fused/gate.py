@@ -93,7 +93,7 @@ def _forward(
     *parameters: Tensor,
 ) -> list[Tensor]:
     new = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
-    call = _common(layers, scale, order, parameters, memory, h.size(0))
+    call = _common(layers, scale, order, parameters, memory, h.size(0), p is not None)
     call["in"] = [None if x is None else unit_rows(x) for x in (h, e, p)]
     library_for(h).call("gated_layers_forward", out=new, **call)
     counters = [norm.batches for layer in layers for norm in layer.norms if norm.of_rows and norm.batches is not None]
@@ -115,6 +115,7 @@ def _common(
     parameters: Sequence[Tensor],
     memory: Lease | None,
     nodes: int,
+    positions: bool,
 ) -> dict[str, Any]:
     """What both directions take."""
     edge_index, cuts, in_start, in_edge, out_start, out_edge = order
@@ -122,6 +123,7 @@ def _common(
     return {
         "threads": threads(),
         "count": len(layers),
+        "positions": positions,
         "edges": {
             "nodes": nodes,
             "source": edge_index[0],
@@ -174,7 +176,7 @@ def _gradient(
         out_gradient=[None if x is None else unit_rows(x) for x in given],
         in_gradient=found,
         parameters_gradient=of_parameters,
-        **_common(layers, scale, order, parameters, memory, h.size(0)),
+        **_common(layers, scale, order, parameters, memory, h.size(0), p is not None),
     )
     memory.give_back()
     of_h, of_e, of_p = found

@@ -122,7 +122,7 @@ struct gated_layer {
 };
 
 /* GatedGCN layers one after the other: at most sixteen in a call. `out` and the gradients have padded rows. h, e and p
-   are numbers 0, 1 and 2; p may be left out. `scale` [nodes] is for layers that are `scaled`.
+   are numbers 0, 1 and 2, the last with `positions` only. `scale` [nodes] is for layers that are `scaled`.
 
    `memory`, [(3 * streams * nodes + 2 * edges + 6) * padded width] of each layer, is what the backward pass needs of the
    forward pass. Where it is left out there is none, and the normalisations are not of the rows.
@@ -130,7 +130,7 @@ struct gated_layer {
    Backward: of `out_gradient` some may be left out. `parameters_gradient` is that of each layer's maps, weight and bias
    in turns, then of its normalisations, side by side. */
 struct gated_layers {
-    integer threads, count;
+    integer threads, count, positions;
     struct edges edges;
     struct indices cuts;
     struct rows in[3], out[3];

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static inline integer streams_of(const struct gated_layers *call) { return left_out(call->out[P]) ? 1 : 2; }
+static inline integer streams_of(const struct gated_layers *call) { return call->positions ? 2 : 1; }
 
 static integer layer_size(integer nodes, integer edges, integer width, integer streams)
 {
@@ -65,7 +65,7 @@ enum answer check_layers(const struct gated_layers *call, _Bool backward)
 {
     const struct edges *edges = &call->edges;
     const integer nodes = edges->nodes, count = edges->source.count, width = call->layer[0].map[0].count;
-    const integer streams = backward ? (left_out(call->in_gradient[P]) ? 1 : 2) : streams_of(call);
+    const integer streams = streams_of(call);
     NEED_SIZES(call->threads >= 1 && call->count >= 1 && call->count <= MOST_LAYERS && nodes >= 0);
     NEED_SIZES(width >= LANES && width <= WIDEST);
     NEED_SIZES(sized_indices(edges->source, count) && sized_indices(edges->target, count));
@@ -113,7 +113,7 @@ struct stack stack_of(const struct gated_layers *call)
     groups = groups < pieces ? groups : pieces;
     return (struct stack){.call = call, .nodes = nodes, .edges = call->edges.source.count, .width = width,
                           .padded = padded_width(width), .pieces = pieces, .groups = groups < 1 ? 1 : groups,
-                          .streams = left_out(call->out[P]) && left_out(call->in_gradient[P]) ? 1 : 2,
+                          .streams = streams_of(call),
                           .node_cuts = node_cuts, .edge_cuts = edge_cuts};
 }
 

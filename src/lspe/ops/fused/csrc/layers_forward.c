@@ -44,7 +44,8 @@ static inline void clear_padding(struct rows rows, integer row)
     memset(row_at(rows, row) + rows.width, 0, (size_t)(rows.step - rows.width) * sizeof(real));
 }
 
-/* From the sums of a piece to the streams that come out; these may be the ones that went in. */
+/* From the sums of a piece to the streams that come out, which are not those that went in: the last vector of a row may
+   begin within the one before, and is computed of what went in. */
 static void close_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
                         const struct rows *out)
 {
@@ -175,30 +176,37 @@ static enum answer forward_in_memory(struct stack *stack)
     return for_pieces(stack, finish);
 }
 
-/* A piece through all layers, in the rows that come out at the end; nothing is kept. */
+/* A piece through all layers; nothing is kept. What a layer gives goes by turns into the rows that come out at the end
+   and into others, such that the last layer's are the former. */
 static void all_layers(struct stack *stack, integer piece, integer threads)
 {
-    const integer padded = stack->padded, width = stack->width, streams = stack->streams;
-    struct place place = {0};
-    for (integer s = 0; s <= streams; s++)
-        place.in[s] = piece_rows(stack, stack->call->out[s], s, piece);
-    take_in(stack, piece, place.in);
-    const integer nodes = place.in[H].count, edges = place.in[E].count, parts = 2 + streams;
+    const integer padded = stack->padded, width = stack->width, streams = stack->streams, count = stack->call->count;
+    const integer nodes = stack->node_cuts[piece + 1] - stack->node_cuts[piece];
+    const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], parts = 2 + streams;
     if (nodes == 0)
         return;
-    real *node = room_for_piece((nodes * (parts + 2 * streams) + edges) * padded);
+    real *next = room_for_piece((nodes * (parts + 3 * streams) + 2 * edges) * padded), *node = next;
     if (node == NULL) {
         stack->failed = 1;
         return;
     }
-    place.sum[H] = (struct rows){node + nodes * parts * padded, nodes, width, padded};
-    place.sum[P] = (struct rows){place.sum[H].at + nodes * padded, nodes, width, padded};
-    place.values = place.sum[H].at + streams * nodes * padded;
-    place.sum[E] = (struct rows){place.values + streams * nodes * padded, edges, width, padded};
-    for (integer layer = 0; layer < stack->call->count; layer++) {
+    next += nodes * parts * padded;
+    struct place place = {.values = next};
+    next += nodes * streams * padded;
+    struct rows turns[2][3] = {0};
+    for (integer s = 0; s <= streams; s++) {
+        const integer rows = s == E ? edges : nodes;
+        place.sum[s] = (struct rows){next, rows, width, padded};
+        turns[1][s] = (struct rows){next + rows * padded, rows, width, padded};
+        turns[0][s] = piece_rows(stack, stack->call->out[s], s, piece);
+        next += 2 * rows * padded;
+    }
+    take_in(stack, piece, turns[count % 2]);
+    for (integer layer = 0; layer < count; layer++) {
+        memcpy(place.in, turns[(count - layer) % 2], sizeof place.in);
         place.statistics = stack->partial + layer * 6 * width;
         open_layer(stack, layer, piece, threads, place, node);
-        close_layer(stack, layer, piece, threads, place, place.in);
+        close_layer(stack, layer, piece, threads, place, turns[(count - layer - 1) % 2]);
     }
 }
 
