@@ -52,8 +52,8 @@ def train(folder: Path, kind: str, arguments: argparse.Namespace) -> dict[str, f
     command = [sys.executable, "-m", "lspe", *options.split()]
     environment = os.environ | {"LSPE_OPS": kind}
     total = seconds(lambda: subprocess.run(command, env=environment, check=True, capture_output=True))
-    with (folder / "run" / "metrics.csv").open() as file:
-        epochs = list(csv.DictReader(file))
+    networks = sorted((folder / "run").rglob("metrics.csv"))
+    epochs = [epoch for path in networks for epoch in csv.DictReader(path.read_text().splitlines())]
     training = sum(float(epoch["seconds"]) for epoch in epochs)
     return {
         "seconds": total,

@@ -71,7 +71,7 @@ def test_a_table_with_mistakes_in_it(computer: Computer) -> None:
 
     printed, _ = computer.run(f"{train} --on-invalid skip")
     assert "56 of 60 rows used" in printed
-    assert re.search(r"test +\d+\.\d+ +\d+\.\d+", printed)
+    assert re.search(r"test, together +\d+\.\d+ +\d+\.\d+", printed)
     run = computer.folder / "runs" / "my logP"
     assert (run / "parity.png").read_bytes().startswith(b"\x89PNG")
     assert pd.read_csv(run / "rows.csv")["row"].tolist() == [9, 13, 25, 33]
@@ -79,7 +79,8 @@ def test_a_table_with_mistakes_in_it(computer: Computer) -> None:
     (computer.folder / "molecules.csv").write_text("id,smiles\n1,CCO\n2,not a molecule\n3,c1ccccc1\n")
     computer.run(command_to_copy(printed))
     predicted = pd.read_csv(computer.folder / "predicted.csv")
-    assert list(predicted.columns) == ["id", "smiles", "logP_predicted", "reason"]
+    beside = ["logP_sd", "logP_low", "logP_high"]
+    assert list(predicted.columns) == ["id", "smiles", "logP_predicted", *beside, "reason"]
     assert predicted["logP_predicted"].isna().tolist() == [False, True, False]
 
     lines, _ = computer.run("lspe predict 'runs/my logP' -", stdin="CCO\n")
