@@ -15,4 +15,4 @@ from .packed.writer import PackedWriter as PackedWriter
 from .table.reading import TableChunk as TableChunk
 from .table.reading import iter_table_chunks as iter_table_chunks
 from .table.table import Table as Table
-from .table.table import read_table as read_table
+from .table.understanding import read_table as read_table

@@ -10,6 +10,9 @@ from typing import Any
 
 from lspe.files import write_table
 
+MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid skip)."
+"""What to do about findings that stop everything."""
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -20,7 +20,7 @@ from lspe.explore.schema import Positions, Prediction, RunAbout, Value
 from lspe.nn import Network
 from lspe.plots.drawable_graphs import sketch_molecule
 from lspe.predict import load
-from lspe.predict.predictor import Predictions
+from lspe.predict.predictions import Predictions
 
 _COMPONENTS = 12
 

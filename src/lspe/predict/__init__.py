@@ -5,6 +5,8 @@
 >>> model.predict_table("molecules.csv", "predicted.csv")
 """
 
-from lspe.predict.predictor import Embeddings, Predictor, load
+from lspe.predict.loading import load
+from lspe.predict.predictions import Embeddings
+from lspe.predict.predictor import Predictor
 
 __all__ = ["Embeddings", "Predictor", "load"]

@@ -15,7 +15,7 @@ from lspe.errors import UserError
 from lspe.files import check_folder_of, complete_or_nothing
 from lspe.files.npz import NpzWriter
 from lspe.files.parquet import ParquetWriter
-from lspe.predict.predictor import Predictions
+from lspe.predict.predictions import Predictions
 
 
 class EmbeddingsWriter(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,86 +18,14 @@ from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
-from lspe.predict.blend import units_of
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.training.run import Run
-from lspe.training.words import Which
+from lspe.predict.predictions import Embeddings, Floats, Predictions
 
 if TYPE_CHECKING:
     from lspe.predict.tables import TableSummary
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Floats = NDArray[np.float64]
 Piece = TypeVar("Piece")
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What the networks say of some molecules.
-
-    - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes or
-      edges are predicted, a row for each of them in the molecules that could be read.
-    - `sd`, of the same shape: the standard deviation over networks and forests, weighted as they are; ``None`` of a
-      single network.
-    - `reasons`: why the molecule in this row has no value.
-    - `count`: M, of all molecules.
-    - `row_of` [R]: the molecule each row of `mean` belongs to.
-    - `rows` [G], `num_targets` [G], `num_nodes` [G], `vectors`: the molecules that could be read, how many predictions
-      each has, their atoms, and what the first network
-      makes of them.
-    """
-
-    mean: Floats
-    sd: Floats | None
-    reasons: dict[int, str]
-    count: int
-    row_of: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    num_targets: NDArray[np.int64]
-    num_nodes: NDArray[np.int64]
-    vectors: Vectors
-
-
-@dataclass(frozen=True)
-class Embeddings:
-    """Vectors of molecules: ``graph`` [M, d], and for each molecule ``atoms`` [n, d] and ``positions`` [n, k].
-
-    A molecule that could not be read has a row of NaN and no atoms. ``positions`` is empty where the network has none.
-    """
-
-    graph: NDArray[np.float32]
-    atoms: list[NDArray[np.float32]]
-    positions: list[NDArray[np.float32]]
-
-
-def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Predictor:
-    """The networks of one or several run folders, ready to predict.
-
-    Several runs, or a folder with several members, seeds or folds, are an ensemble; a run with a forest is a blend.
-
-    >>> lspe.load("runs/logS").predict("CCO")
-
-    Args:
-        runs: run folders.
-        which: the weights the protocol reports, those of the ``last`` epoch or of the ``best`` one.
-        device: ``auto`` takes a GPU where there is one.
-
-    """
-    paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
-    members: list[Member] = []
-    forests: list[Forest] = []
-    weights: list[float] = []
-    of_forests: list[float] = []
-    units = [unit for path in paths for unit in units_of(Run.open(path).path)]
-    for runs_of_unit, forest, blend in units:
-        members += [Member.of_run(run, which) for run in runs_of_unit]
-        weights += [blend.networks / len(runs_of_unit)] * len(runs_of_unit)
-        if forest is not None:
-            forests.append(forest)
-            of_forests.append(blend.forest)
-    half_widths = units[0][2].half_widths if len(units) == 1 and which == "reported" else ()
-    return Predictor(members, forests=forests, weights=[*weights, *of_forests], half_widths=half_widths, device=device)
 
 
 class Predictor:
@@ -183,7 +111,7 @@ class Predictor:
             self._check_several()
         both = []
         for name in ("mean", "sd") if return_std else ("mean",):
-            rows = [_by_molecule(_without_single_axis(getattr(part, name)), part, part.num_targets) for part in parts]
+            rows = [part.by_molecule(_without_single_axis(getattr(part, name)), part.num_targets) for part in parts]
             of_all = [one for piece in rows for one in piece]
             both.append(of_all[0] if single else of_all)
         return tuple(both) if return_std else both[0]
@@ -221,9 +149,9 @@ class Predictor:
             whole = np.full((part.count, vectors.graph.shape[1]), np.nan, dtype=np.float32)
             whole[part.rows] = vectors.graph
             graph.append(whole)
-            atoms += _by_molecule(vectors.node, part, part.num_nodes)
+            atoms += part.by_molecule(vectors.node, part.num_nodes)
             if vectors.position is not None:
-                positions += _by_molecule(vectors.position, part, part.num_nodes)
+                positions += part.by_molecule(vectors.position, part.num_nodes)
         width = self.members[0].experiment.model.hidden_dim
         return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
 
@@ -414,10 +342,3 @@ def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
 def _given_places(graphs: PackedGraphs) -> NDArray[np.int64]:
     """Where each edge of a packed set stood among those of all graphs before they were packed."""
     return graphs.edge["given_place"] + graphs.edge_ptr[:-1].repeat(graphs.num_edges)
-
-
-def _by_molecule(rows: NDArray[Any], part: Predictions, sizes_of: NDArray[np.int64]) -> list[NDArray[Any]]:
-    """The rows of all atoms, divided among molecules; none for one that could not be read."""
-    sizes = np.zeros(part.count, dtype=np.int64)
-    sizes[part.rows] = sizes_of
-    return np.split(rows, np.cumsum(sizes)[:-1])

@@ -21,7 +21,8 @@ from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
 from lspe.predict.naming import HIGH, LOW, SD, output_names
-from lspe.predict.predictor import Predictions, Predictor
+from lspe.predict.predictions import Predictions
+from lspe.predict.predictor import Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 
 REASON = "reason"

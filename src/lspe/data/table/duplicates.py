@@ -7,12 +7,17 @@ molecules that share it are looked at by RDKit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lspe.data.errors import DataError
+from lspe.data.graphdata import GraphData
+from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs
+from lspe.data.words import Duplicates
 
 _ROUNDS = 3
 _ATOM_FEATURES = (0, 2, 3, 4, 5, 7, 8)  # OGB's without chirality, which depends on the order of the neighbours
@@ -47,6 +52,26 @@ def find_duplicates(codes: Codes, canonical: Callable[[int], str]) -> list[tuple
         if earlier != number:
             pairs.append((number, earlier))
     return pairs
+
+
+def without_duplicates(data: GraphData, molecules: Array, duplicates: Duplicates) -> GraphData:
+    """The same data with one row per molecule in every part: the first, or one with the mean of the targets."""
+    first = molecules == np.arange(len(molecules))
+    splits = {name: part[first[part]] for name, part in data.splits.items()}
+    folds = [{name: part[first[part]] for name, part in fold.items()} for fold in data.folds]
+    columns = dict(data.graphs.graph)
+    if duplicates == "mean":
+        if data.task != "regression":
+            raise DataError(
+                f"{data.source}: the mean of labels of a molecule is no label. Say which to take: duplicates='first' "
+                "or 'keep' (--duplicates)"
+            )
+        known = ~np.isnan(columns["y"])
+        total, count = np.zeros(columns["y"].shape), np.zeros(columns["y"].shape)
+        np.add.at(total, molecules, np.where(known, columns["y"], 0))
+        np.add.at(count, molecules, known)
+        columns["y"] = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0).astype(np.float32)
+    return replace(data, splits=splits, folds=folds, graphs=replace(data.graphs, graph=columns, path=None))
 
 
 def _mix(values: Codes) -> Codes:
