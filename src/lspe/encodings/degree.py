@@ -26,20 +26,8 @@ def degree_encoding(
     be any function of the degree up to k, and degrees beyond k count as k. D is that of the random walk: the weights
     of the edges that leave the node, self loops once, parallel edges each.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of columns, the highest degree that is told from those above it.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[N, k]`
-
+    ``k`` is the highest degree that is told from those above it; the result is ``[N, k]``. The other arguments are
+    those of :func:`~lspe.encodings.random_walk_encoding`.
     """
     check_count(k, "k")
     graphs = check_graphs(edge_index, num_nodes, edge_weight=edge_weight, batch=batch)

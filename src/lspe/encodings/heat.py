@@ -30,20 +30,8 @@ def heat_encoding(
     The graph is made undirected first: an edge in one direction counts as one in both. An isolated node has
     :math:`\Delta_{ii} = 1`.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of times.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[N, k]`
-
+    ``k`` is the number of times; the result is ``[N, k]``. The other arguments are those of
+    :func:`~lspe.encodings.random_walk_encoding`.
     """
     return encode_nodes(_diagonals, edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
 
@@ -65,22 +53,8 @@ def heat_pair_encoding(
 
     Its diagonal is :func:`heat_encoding`; directions and isolated nodes are as there.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of times.
-        pairs: The pairs i, j, each of one graph; the edges if left out.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **pairs:** :math:`[2, P]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[P, k]`
-
+    ``k`` is the number of times; the result is ``[P, k]``. The other arguments are those of
+    :func:`~lspe.encodings.encode_pairs`.
     """
     return encode_pairs(
         _kernels, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype

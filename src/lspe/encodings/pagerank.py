@@ -32,20 +32,8 @@ def pagerank_encoding(
     The walk is that of :func:`~lspe.encodings.random_walk_encoding`: it follows the directions and the weights, and is
     lost at a node that no edge leaves.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of restart probabilities.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[N, k]`
-
+    ``k`` is the number of restart probabilities; the result is ``[N, k]``. The other arguments are those of
+    :func:`~lspe.encodings.random_walk_encoding`.
     """
     return encode_nodes(_diagonals, edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
 
@@ -68,22 +56,8 @@ def pagerank_pair_encoding(
 
     Its diagonal is :func:`pagerank_encoding`, whose walk it is.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of restart probabilities.
-        pairs: The pairs i, j, each of one graph; the edges if left out.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **pairs:** :math:`[2, P]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[P, k]`
-
+    ``k`` is the number of restart probabilities; the result is ``[P, k]``. The other arguments are those of
+    :func:`~lspe.encodings.encode_pairs`.
     """
     return encode_pairs(
         _matrices, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype

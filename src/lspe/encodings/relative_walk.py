@@ -29,22 +29,8 @@ def relative_walk_encoding(
     Its diagonal is :func:`~lspe.encodings.random_walk_encoding`, whose walk it is. (GRIT, where RRWP comes from, begins
     with one column more: the identity, which is zero for all pairs but a node with itself.)
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of steps.
-        pairs: The pairs i, j, each of one graph; the edges if left out.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **pairs:** :math:`[2, P]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[P, k]`
-
+    ``k`` is the number of steps; the result is ``[P, k]``. The other arguments are those of
+    :func:`~lspe.encodings.encode_pairs`.
     """
     return encode_pairs(
         _powers, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype

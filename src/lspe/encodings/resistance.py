@@ -39,22 +39,11 @@ def resistance_encoding(
 
     Only nodes that a path joins count; where a node has fewer than k of them the other columns are zero. The graph is
     made undirected first: an edge in one direction counts as one in both. Self loops carry no current.
+    In one connected part the weights may differ by ten orders of magnitude or so; where they differ too much for
+    float64 it is an error.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of nearest nodes.
-        edge_weight: Weights, finite and not negative; ones if left out. In one connected part they may differ by ten
-            orders of magnitude or so; where they differ too much for float64 it is an error.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[N, k]`
-
+    ``k`` is the number of nearest nodes; the result is ``[N, k]``. The other arguments are those of
+    :func:`~lspe.encodings.random_walk_encoding`.
     """
     return encode_nodes(_nearest, edge_index, num_nodes, k, edge_weight=edge_weight, batch=batch, dtype=dtype)
 
@@ -77,22 +66,8 @@ def resistance_pair_encoding(
     It is zero where no path joins i and j (of a node and itself it is zero anyway). Directions, weights and self loops
     are as those of :func:`resistance_encoding`.
 
-    Args:
-        edge_index: Edges, first row source and second row target.
-        num_nodes: Number of nodes in total; may be ``None`` where `batch` is given.
-        k: Number of columns, 1.
-        pairs: The pairs i, j, each of one graph; the edges if left out.
-        edge_weight: Weights, finite and not negative; ones if left out.
-        batch: The graph of each node, ascending; all nodes are one graph if left out.
-        dtype: Of the result. It is computed in float64.
-
-    Shapes:
-        - **edge_index:** :math:`[2, E]`
-        - **pairs:** :math:`[2, P]`
-        - **edge_weight:** :math:`[E]`
-        - **batch:** :math:`[N]`
-        - **output:** :math:`[P, k]`
-
+    ``k`` is the number of columns, 1; the result is ``[P, k]``. The other arguments are those of
+    :func:`~lspe.encodings.encode_pairs`.
     """
     return encode_pairs(
         _as_column, edge_index, num_nodes, k, pairs=pairs, edge_weight=edge_weight, batch=batch, dtype=dtype

@@ -36,9 +36,10 @@ struct stack {
     integer nodes, edges, width, padded, streams, pieces, groups;
     const integer *node_cuts, *edge_cuts; /* [pieces + 1]: first nodes, first edges */
     struct maps maps[MOST_LAYERS];
-    real *sums[2];  /* of the chunks of rows of h and e, piece after piece */
-    real *means[2]; /* [2, width] of h and e: means of the gradient, and of its product with the normalised rows */
-    real *partial;  /* [groups, partial_size]: gradients of the maps, then of the bias of a row of maps */
+    real *sums[2];    /* of the chunks of rows of h and e, piece after piece */
+    real *means[2];   /* [2, width] of h and e: means of the gradient, and of its product with the normalised rows */
+    real *statistics; /* [count, 6, width] of the layers, where no memory keeps them */
+    real *partial;    /* [groups, partial_size]: gradients of the maps, then of the bias of a row of maps */
     integer layer, partial_size;
     _Bool failed;
 };

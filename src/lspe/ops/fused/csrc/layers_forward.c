@@ -204,7 +204,7 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
     take_in(stack, piece, turns[count % 2]);
     for (integer layer = 0; layer < count; layer++) {
         memcpy(place.in, turns[(count - layer) % 2], sizeof place.in);
-        place.statistics = stack->partial + layer * 6 * width;
+        place.statistics = stack->statistics + layer * 6 * width;
         open_layer(stack, layer, piece, threads, place, node);
         close_layer(stack, layer, piece, threads, place, turns[(count - layer - 1) % 2]);
     }
@@ -214,7 +214,7 @@ static enum answer forward_in_pieces(struct stack *stack)
 {
     for (integer layer = 0; layer < stack->call->count; layer++)
         for (integer s = H; s <= E; s++)
-            find_statistics(stack, layer, s, stack->partial + layer * 6 * stack->width);
+            find_statistics(stack, layer, s, stack->statistics + layer * 6 * stack->width);
     return for_pieces(stack, all_layers);
 }
 
@@ -229,8 +229,8 @@ enum answer gated_layers_forward(const struct gated_layers *call)
     if (room == NULL)
         return NO_MEMORY;
     pack_forward(&stack, room);
-    stack.partial = room + maps;
-    stack.sums[H] = stack.partial + statistics;
+    stack.statistics = room + maps;
+    stack.sums[H] = stack.statistics + statistics;
     stack.sums[E] = stack.sums[H] + sums_size(&stack, H);
     return keeps_memory(call) ? forward_in_memory(&stack) : forward_in_pieces(&stack);
 }
