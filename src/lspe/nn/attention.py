@@ -12,6 +12,7 @@ from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import Pairs, dropout, fusible, tanh_residual
 from lspe.ops.fused.attention import pair_attention
+from lspe.ops.fused.edge_maps import map_edges
 
 SCORE_LIMIT = 5.0
 EPSILON = 1e-6
@@ -65,18 +66,21 @@ class PairAttention(nn.Module):
         alike = f_real.dim() == f_added.dim() and not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
         simple = shared and alike and pairs.real is None
         if simple and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
-            weights = [linear.weight for linear in maps]
+            weights = [linear.weight for linear in maps[:5]]
+            c, c_added = map_edges(e, self.E.weight), F.linear(graph.added_pair, self.E_added.weight)
 
-            def attend(x: Tensor, e: Tensor, c_added: Tensor, *factors: Tensor) -> Tensor:
-                return self.attend(x, e, c_added, pairs, *factors)
+            def attend(x: Tensor, c: Tensor, c_added: Tensor, *factors: Tensor) -> Tensor:
+                return self.attend(x, c, c_added, pairs, *factors)
 
-            factors = (f_real, f_added)
-            return pair_attention(x, e, graph.added_pair, weights, factors, pairs, self.heads, plain=attend)
+            return pair_attention(x, c, c_added, weights, (f_real, f_added), pairs, self.heads, plain=attend)
+        c = self.E(e)
+        if pairs.real is not None:
+            c = torch.where(pairs.real.unsqueeze(-1), c, self.E_added(e))
         c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0) if shared else self.E_added(graph.added_pair)
-        return self.attend(x, e, c_added, pairs, f_real, f_added)
+        return self.attend(x, c, c_added, pairs, f_real, f_added)
 
-    def attend(self, x: Tensor, e: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
-        """``c_added`` is c̄ of the pairs that are not listed, ``[d]`` for all or ``[P, d]``."""
+    def attend(self, x: Tensor, c: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
+        """``c`` of the listed pairs ``[E, d]``; ``c_added`` is c̄ of the others, ``[d]`` for all or ``[P, d]``."""
         if c_added.dim() == 1:
             q, k = self._heads(pairs.pad(self.Q_added(x) * c_added)), self._heads(pairs.pad(self.K_added(x)))
             w = self._weights(q @ k.transpose(-1, -2)) * pairs.unlisted.unsqueeze(1)
@@ -85,11 +89,10 @@ class PairAttention(nn.Module):
             w = self._listed(x, c_added, pairs, pairs.unlisted_index, f_added, self.Q_added, self.K_added)
         edge_index, real = pairs.edges.edge_index, pairs.real
         if real is None:
-            w = w + self._listed(x, self.E(e), pairs, edge_index, f_real, self.Q, self.K)
+            w = w + self._listed(x, c, pairs, edge_index, f_real, self.Q, self.K)
         else:
-            w = w + self._listed(x, self.E(e[real]), pairs, edge_index[:, real], f_real, self.Q, self.K)
-            added = self.E_added(e[~real]), pairs, edge_index[:, ~real]
-            w = w + self._listed(x, *added, f_added, self.Q_added, self.K_added)
+            w = w + self._listed(x, c[real], pairs, edge_index[:, real], f_real, self.Q, self.K)
+            w = w + self._listed(x, c[~real], pairs, edge_index[:, ~real], f_added, self.Q_added, self.K_added)
         v = self._heads(pairs.pad(self.V(x))).to(w.dtype)
         out = w @ v / (w.sum(-1, keepdim=True) + EPSILON)
         return pairs.unpad(out.transpose(1, 2).flatten(2))

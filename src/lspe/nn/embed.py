@@ -1,5 +1,6 @@
 """From the features of a data set to the first h and e."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -9,8 +10,12 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
+from lspe.ops import fusible, is_unchanged
+from lspe.ops.fused.edge_maps import look_up
 
 OGB_CHIRALITY = 1
+MOST_KINDS = 256
+"""Combinations of the types of several columns which are embedded one by one, to be looked up."""
 
 
 class Embedder(nn.Module):
@@ -66,8 +71,20 @@ class SummedEmbedding(nn.Module):
         self.register_buffer("last", torch.tensor(self.sizes) - 1, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = torch.minimum(x, self.last) + self.first
-        return F.embedding_bag(rows, self.weight, mode="sum")
+        if math.prod(self.sizes) <= MOST_KINDS and is_unchanged(self, SummedEmbedding) and fusible(self.weight):
+            return self._of_kinds(x)
+        return self._sums(x)
+
+    def _sums(self, x: Tensor) -> Tensor:
+        return F.embedding_bag(torch.minimum(x, self.last) + self.first, self.weight, mode="sum")
+
+    def _of_kinds(self, x: Tensor) -> Tensor:
+        """A kind for each combination of types, the type in the last column counting single steps."""
+        if x.numel() and int(x.min()) < 0:
+            raise IndexError(f"types are numbered from 0 on, but the batch has {int(x.min())}")
+        kinds = torch.cartesian_prod(*map(torch.arange, self.sizes)).view(-1, len(self.sizes))
+        step = torch.tensor([math.prod(self.sizes[column + 1 :]) for column in range(len(self.sizes))])
+        return look_up(self._sums(kinds), (torch.minimum(x, self.last) * step).sum(1))
 
 
 class OGBEmbedder(Embedder):
@@ -186,6 +203,8 @@ class ConstantEmbedder(Embedder):
 
 def _look_up(table: nn.Embedding, types: Tensor, what: str) -> Tensor:
     try:
+        if is_unchanged(table, nn.Embedding) and table.max_norm is None and fusible(table.weight):
+            return look_up(table.weight, types.view(-1).long())
         return table(types.view(-1))
     except IndexError as error:
         low, high = int(types.min()), int(types.max())

@@ -5,8 +5,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from lspe.nn.topology import Topology
-from lspe.ops import fusible
-from lspe.ops.relu_sum import relu_sum
+from lspe.ops import fusible, is_unchanged
+from lspe.ops.fused.edge_maps import map_edges
+from lspe.ops.fused.relu_sum import relu_sum
 
 
 def gine(conv: Any, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
@@ -16,8 +17,7 @@ def gine(conv: Any, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
         x ``[N, d]``, e ``[E, edge_dim]`` → ``[N, d']``.
 
     """
-    total = relu_sum(x, e, conv.lin.weight, conv.lin.bias, graph.edges)
-    out: Tensor = conv.nn(total + (1 + conv.eps) * x)
+    out: Tensor = conv.nn(relu_sum(x, map_edges(e, conv.lin.weight, conv.lin.bias), 1 + conv.eps, graph.edges))
     return out
 
 
@@ -26,15 +26,10 @@ def is_fusible_gine(conv: Any, x: Tensor, e: Tensor) -> bool:
     from torch_geometric.nn import GINEConv, Linear  # takes long to load; who has a conv of PyG has loaded it
 
     return (
-        type(conv) is GINEConv
-        and type(conv.lin) in (nn.Linear, Linear)
+        is_unchanged(conv, GINEConv)
+        and is_unchanged(conv.lin, nn.Linear, Linear)
         and conv.lin.bias is not None
         and (conv.aggr, conv.flow, conv.node_dim, conv.explain) == ("add", "source_to_target", -2, None)
-        and all(_is_unchanged(module) for module in (conv, conv.lin))
-        and fusible(x, e, conv.lin.weight, conv.lin.bias)
+        and not any(hooks for name, hooks in vars(conv).items() if name.endswith("_hooks") and "state_dict" not in name)
+        and fusible(x, e, conv.lin.weight, conv.lin.bias, conv.eps)
     )
-
-
-def _is_unchanged(module: nn.Module) -> bool:
-    hooks = (value for name, value in vars(module).items() if name.endswith("_hooks") and "state_dict" not in name)
-    return not any(hooks) and vars(module).keys().isdisjoint(("forward", "message", "aggregate", "update"))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lspe.ops import fusible
+from lspe.ops import fusible, is_unchanged
 from lspe.ops.fused.layout import LANES
 from lspe.ops.fused.norm import normalize
 
@@ -51,8 +51,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def is_ordinary(self) -> bool:
         """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
-        hooks = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-        return type(self) is BatchNorm and self.affine and self.running_mean is not None and not hooks
+        return is_unchanged(self, BatchNorm) and self.affine and self.running_mean is not None
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""

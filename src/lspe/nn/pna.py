@@ -12,6 +12,7 @@ from lspe.nn.norm import BatchNorm
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_max, scatter_min, scatter_sum, tanh_residual
+from lspe.ops.fused.edge_maps import map_edges
 from lspe.ops.fused.principal import AGGREGATORS, principal_aggregation
 
 SCALERS = ("identity", "amplification", "attenuation")
@@ -96,22 +97,24 @@ class PrincipalAggregation(nn.Module):
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
         scale = self._scale(graph, x.dtype)
         maps = (self.message.weight, self.message.bias, self.update.weight, self.update.bias)
+        M_edge = self.message.weight[:, :, 2 * self.tower_in :].flatten(0, 1)
         if fusible(x, e, *maps):
 
-            def aggregate(x: Tensor, e: Tensor) -> Tensor:
-                return self.aggregate(x, e, graph, scale)
+            def aggregate(x: Tensor, at_edge: Tensor) -> Tensor:
+                return self.aggregate(x, at_edge, graph, scale)
 
-            return principal_aggregation(x, e, maps, scale, graph.edges, self.aggregators, plain=aggregate)
-        return self.aggregate(x, e, graph, scale)
+            at_edge = map_edges(e, M_edge)
+            return principal_aggregation(x, at_edge, maps, scale, graph.edges, self.aggregators, plain=aggregate)
+        return self.aggregate(x, e @ M_edge.T, graph, scale)
 
-    def aggregate(self, x: Tensor, e: Tensor, graph: Topology, scale: Tensor) -> Tensor:
-        """``scale`` ``[N, S]``: the scalers' factor for each node."""
+    def aggregate(self, x: Tensor, at_edge: Tensor, graph: Topology, scale: Tensor) -> Tensor:
+        """``at_edge`` ``[E, out_dim]``: what M makes of e; ``scale`` ``[N, S]``: the scalers' factor for each node."""
         x = x.view(-1, self.towers, self.tower_in)
-        M_source, M_target, M_edge = self.message.weight.split([self.tower_in, self.tower_in, e.size(1)], dim=-1)
+        M_source, M_target = self.message.weight[:, :, : 2 * self.tower_in].split(self.tower_in, dim=-1)
         aggregates = self._aggregates(
             _per_tower(x, M_target).flatten(1) + self.message.bias.flatten(),
             _per_tower(x, M_source).flatten(1),
-            e @ M_edge.flatten(0, 1).T,
+            at_edge,
             graph,
         )
         aggregates = aggregates.unflatten(-1, (self.towers, self.tower_out)).transpose(1, 2).flatten(2)

@@ -11,7 +11,7 @@ What is fused, and why, on a CPU:
 The layers in :mod:`lspe.nn` have the same arithmetic in plain PyTorch; :mod:`lspe.ops.fused` has all that is about C.
 """
 
-from lspe.ops.choice import choose, chosen, fusible, status, use
+from lspe.ops.choice import choose, chosen, fusible, is_unchanged, status, use
 from lspe.ops.edges import Edges
 from lspe.ops.elementwise import dropout, tanh_residual
 from lspe.ops.pairs import Pairs
@@ -24,6 +24,7 @@ __all__ = [
     "chosen",
     "dropout",
     "fusible",
+    "is_unchanged",
     "scatter_max",
     "scatter_min",
     "scatter_sum",

@@ -23,6 +23,9 @@ def _checked(operators: str, what: str) -> Choice:
 
 
 _process: Choice = _checked(os.environ.get("LSPE_OPS") or "auto", "the environment variable LSPE_OPS")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_METHODS = {"forward", "message", "aggregate", "update"}
+"""What replaced in an object, be it a layer or one of PyG's convs, makes it compute something else."""
 _block: ContextVar[Choice | None] = ContextVar("lspe.ops.use", default=None)
 
 
@@ -109,8 +112,13 @@ def _obstacle(tensors: list[Tensor], maps: Iterable[nn.Module | None], bias: boo
 
 def _is_ordinary(linear: nn.Module, dtype: torch.dtype, bias: bool) -> bool:
     """Whether a map is an ``nn.Linear``, with a bias or without, that nobody listens to."""
-    if type(linear) is not nn.Linear or (linear.bias is not None) != bias or "forward" in linear.__dict__:
+    if not is_unchanged(linear, nn.Linear):
         return False
-    if linear._forward_hooks or linear._forward_pre_hooks or linear._backward_hooks or linear._backward_pre_hooks:
+    return (linear.bias is not None) == bias and linear.weight.dtype is dtype
+
+
+def is_unchanged(module: nn.Module, *kinds: type) -> bool:
+    """Whether a module is of one of these very classes, computes what they do, and nobody listens to it."""
+    if type(module) not in kinds or not _METHODS.isdisjoint(vars(module)):
         return False
-    return linear.weight.dtype is dtype
+    return not any(vars(module)[hooks] for hooks in _HOOKS)

@@ -17,17 +17,17 @@ AGGREGATORS = ("mean", "sum", "max", "min", "std")
 
 def principal_aggregation(
     x: Tensor,
-    e: Tensor,
+    at_edge: Tensor,
     maps: Sequence[Tensor],
     scale: Tensor,
     edges: Edges,
     aggregators: Sequence[str],
     plain: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """``plain(x, e)``, in C. The maps are weight and bias of the messages M, then of the update U, tower by tower."""
+    """``plain(x, at_edge)``, in C. The maps are weight and bias of the messages M, then of the update U, by towers."""
     kinds = torch.tensor([AGGREGATORS.index(name) for name in aggregators])
     order = (edges.edge_index, *edges.by_target, *edges.by_source)
-    (out,) = _aggregation(x, e, *maps, scale, kinds, *order, plain=lambda x, e, *_: (plain(x, e),))
+    (out,) = _aggregation(x, at_edge, *maps, scale, kinds, *order, plain=lambda x, at_edge, *_: (plain(x, at_edge),))
     assert out is not None
     return out
 
@@ -36,45 +36,39 @@ class _Sizes:
     """The sizes of a layer, and of the padded matrices that its maps are packed into.
 
     ``of_x`` ``[T · in, 3 · padded]``: what the messages get from their target, what from their source, what a node
-    gives its own update. ``of_e`` ``[edge_dim, padded]``. Towers stand as blocks on the diagonal, so that one product
-    serves all of them. ``of_aggregates`` ``[T, row, mapped_row]``: one product a tower.
+    gives its own update. Towers stand as blocks on the diagonal, so that one product serves all of them.
+    ``of_aggregates`` ``[T, row, mapped_row]``: one product per tower.
     """
 
     def __init__(self, x: Tensor, message: Tensor, scale: Tensor, kinds: Tensor) -> None:
         self.nodes = x.size(0)
         self.towers, self.out, _ = message.shape
         self.tower_in = x.size(1) // self.towers
-        self.edge_dim = message.size(2) - 2 * self.tower_in
         self.scalers, self.aggregators = scale.size(1), kinds.numel()
         self.padded = padded_width(self.towers * self.out)
         self.row = padded_width(self.aggregators * self.out)
         self.mapped_row = padded_width(self.scalers * self.out)
 
-    def packed(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def packed(self, like: Tensor) -> tuple[Tensor, Tensor]:
         return (
             like.new_zeros(padded_width(self.towers * self.tower_in), 3 * self.padded),
-            like.new_zeros(padded_width(self.edge_dim), self.padded),
             like.new_zeros(self.towers, self.row, self.mapped_row),
         )
 
     def pieces(
-        self, message: Tensor, update: Tensor, of_x: Tensor, of_e: Tensor, of_aggregates: Tensor
+        self, message: Tensor, update: Tensor, of_x: Tensor, of_aggregates: Tensor
     ) -> list[tuple[Tensor, Tensor]]:
         """Parts of the maps beside their places in the packed matrices, as views of one shape."""
         part, out, tower_in = self.padded, self.out, self.tower_in
         step = (tower_in * of_x.size(1) + out, of_x.size(1), 1)
         blocks = [of_x.as_strided((self.towers, tower_in, out), step, part * number) for number in range(3)]
-        to_source, to_target, to_edge = message.split([tower_in, tower_in, self.edge_dim], dim=2)
+        to_source, to_target = message[:, :, : 2 * tower_in].split(tower_in, dim=2)
         of_self, of_all = update.tensor_split([tower_in], dim=2)
         in_row = of_aggregates[:, : self.aggregators * out, : self.scalers * out]
         return [
             (to_target.transpose(1, 2), blocks[0]),
             (to_source.transpose(1, 2), blocks[1]),
             (of_self.transpose(1, 2), blocks[2]),
-            (
-                to_edge.permute(2, 0, 1),
-                of_e[: self.edge_dim, : self.towers * out].unflatten(1, (self.towers, out)),
-            ),
             (
                 of_all.unflatten(2, (self.scalers, -1)).permute(0, 3, 2, 1),
                 in_row.unflatten(2, (self.scalers, out)),
@@ -90,7 +84,7 @@ class _Sizes:
 
 def _forward(
     x: Tensor,
-    e: Tensor,
+    at_edge: Tensor,
     message: Tensor,
     message_bias: Tensor,
     update: Tensor,
@@ -102,16 +96,15 @@ def _forward(
     in_edge: Tensor,
     *_: Tensor,
 ) -> tuple[Tensor, ...]:
-    """Beside the result, for the backward pass: the maps of nodes and edges, the aggregates, the packed maps."""
+    """Beside the result, for the backward pass: the maps of nodes, the aggregates, the packed maps."""
     size = _Sizes(x, message, scale, kinds)
     native = library_for(x)
     shape = {"threads": threads(), "towers": size.towers, "width": size.out}
     packed = size.packed(x)
     for weight, place in size.pieces(message, update, *packed):
         place.copy_(weight)
-    of_x, of_e, of_aggregates = packed
+    of_x, of_aggregates = packed
     node = torch.addmm(size.bias(message_bias, update_bias), x, of_x[: x.size(1)])
-    edge = torch.mm(e, of_e[: e.size(1)])
     aggregates = x.new_empty(size.towers, size.nodes, size.row)
     native.call(
         "principal_forward",
@@ -119,26 +112,26 @@ def _forward(
         kinds=kinds,
         edges={"nodes": size.nodes, "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
         node=node,
-        edge=edge,
+        edge=padded_rows(at_edge),
         aggregates=aggregates.flatten(0, 1),
     )
     mapped = torch.bmm(aggregates, of_aggregates)
     out = x.new_empty(size.nodes, size.towers * size.out)
     native.call("update_forward", **shape, scale=unit_rows(scale), node=node, mapped=mapped.flatten(0, 1), out=out)
-    return out, node, edge, aggregates, *packed
+    return out, node, aggregates, *packed
 
 
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    x, e, message, _, update, _, scale, kinds, edge_index, *order = arguments
-    node, edge, aggregates, of_x, of_e, of_aggregates = kept
+    x, at_edge, message, _, update, _, scale, kinds, edge_index, *order = arguments
+    node, aggregates, of_x, of_aggregates = kept
     gradient = gradients[0]
     assert gradient is not None
     size = _Sizes(x, message, scale, kinds)
     native = library_for(x)
     shape = {"threads": threads(), "towers": size.towers, "width": size.out}
-    node_gradient, edge_gradient = torch.empty_like(node), torch.empty_like(edge)
+    node_gradient, edge_gradient = torch.empty_like(node), empty_rows(at_edge, *at_edge.shape)
     mapped_gradient = x.new_empty(size.towers, size.nodes, size.mapped_row)
     native.call(
         "update_backward",
@@ -156,22 +149,20 @@ def _gradient(
         kinds=kinds,
         edges={"nodes": size.nodes, "source": edge_index[0], **orders},
         node=node,
-        edge=edge,
+        edge=padded_rows(at_edge),
         aggregates_gradient=aggregates_gradient.flatten(0, 1),
         node_gradient=node_gradient,
-        edge_gradient=edge_gradient,
+        edge_gradient=padded_rows(edge_gradient),
     )
-    x_gradient, e_gradient = empty_rows(x, *x.shape), empty_rows(e, *e.shape)
-    of_message, of_update = torch.empty_like(message), torch.empty_like(update)
+    x_gradient = empty_rows(x, *x.shape)
+    of_message, of_update = torch.zeros_like(message), torch.empty_like(update)
     torch.mm(node_gradient, of_x.t(), out=padded_rows(x_gradient))
-    torch.mm(edge_gradient, of_e.t(), out=padded_rows(e_gradient))
-    packed = torch.mm(x.t(), node_gradient), torch.mm(e.t(), edge_gradient)
     of_rows = torch.bmm(aggregates.transpose(1, 2), mapped_gradient)
-    for weight, place in size.pieces(of_message, of_update, *packed, of_rows):
+    for weight, place in size.pieces(of_message, of_update, torch.mm(x.t(), node_gradient), of_rows):
         weight.copy_(place)
     bias = node_gradient.sum(0).view(3, size.padded)[:, : size.towers * size.out]
     of_biases = [part.reshape(message.shape[:2]) for part in (bias[0], bias[2])]
-    return [x_gradient, e_gradient, of_message, of_biases[0], of_update, of_biases[1], *[None] * 7]
+    return [x_gradient, edge_gradient, of_message, of_biases[0], of_update, of_biases[1], *[None] * 7]
 
 
 _aggregation = Operator(_forward, gradient=_gradient)

@@ -142,6 +142,19 @@ struct gated_layers {
 enum answer gated_layers_forward(const struct gated_layers *call);
 enum answer gated_layers_backward(const struct gated_layers *call);
 
+/* out_i = own * x_i + the sum over the edges j -> i of relu(x_j + c_ij), where c of an edge is that row of `values` which
+   `kind` [edges] says, or its own where `kind` is left out. Backward, `groups` of nodes each sum the gradients of the
+   values: values_gradient [groups * values, width], or [edges, width]. */
+struct relu_sums {
+    integer threads, groups;
+    double own;
+    struct edges edges;
+    struct rows x, values, out, gradient, x_gradient, values_gradient;
+    struct indices kind;
+};
+enum answer relu_sum_forward(const struct relu_sums *call);
+enum answer relu_sum_backward(const struct relu_sums *call);
+
 /* PNA's aggregates, `width` channels a tower. `node` [nodes, 3 * padded]: what the messages get of their target, of
    their source, what a node gives its own update. `aggregates` [towers * nodes, row]. */
 struct aggregation {
