@@ -6,12 +6,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GINEConv
 
 from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology
-from lspe.ops import dropout, tanh_residual
+from lspe.nn.wrap import Call
+from lspe.ops import dropout, fusible, tanh_residual
+from lspe.ops.fused.edge_maps import look_up
 
 WIDTH = 18
 """More than one vector of any processor, and a multiple of none."""
+TYPES = 3
+"""Of edges, where they have types."""
 
 
 @dataclass
@@ -34,6 +39,19 @@ class Case:
 
 def random(*shape: int, seed: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def edge_rows(graph: Topology, width: int, types: bool) -> Tensor:
+    """A row for each edge, or for each type."""
+    return random(TYPES if types else graph.edges.count, width, seed=1)
+
+
+def edges_of(rows: Tensor, graph: Topology, types: bool) -> Tensor:
+    """e, of rows for each type as embedders look them up."""
+    kind = torch.arange(graph.edges.count) * 7 % 5 % TYPES
+    if not types:
+        return rows
+    return look_up(rows, kind) if fusible(rows) else rows.index_select(0, kind)
 
 
 def _with_weights(module: nn.Module, names: list[str], weights: Iterable[Tensor]) -> nn.Module:
@@ -73,12 +91,13 @@ def principal(
     aggregators: tuple[str, ...] = ("mean", "max", "min", "std"),
     scalers: int = 3,
     width: int = WIDTH,
+    types: bool = False,
 ) -> Case:
     graph = Topology.of(data)
     out, edge_dim = width // towers, 5
     inputs = [
         random(graph.num_nodes, 2 * width, seed=0),
-        random(graph.edges.count, edge_dim, seed=1),
+        edge_rows(graph, edge_dim, types),
         random(towers, out, 4 * out + edge_dim, seed=2) / 4,
         random(towers, out, seed=3),
         random(towers, out, 2 * out + len(aggregators) * scalers * out, seed=4) / 8,
@@ -86,7 +105,8 @@ def principal(
     ]
     scale = random(graph.num_nodes, scalers, seed=6)
 
-    def run(x: Tensor, e: Tensor, *maps: Tensor) -> tuple[Tensor, ...]:
+    def run(x: Tensor, rows: Tensor, *maps: Tensor) -> tuple[Tensor, ...]:
+        e = edges_of(rows, graph, types)
         names = ("identity", "amplification", "attenuation")[:scalers]
         layer = PrincipalAggregation(
             2 * width, width, edge_dim, delta=1.0, towers=towers, aggregators=aggregators, scalers=names
@@ -99,10 +119,10 @@ def principal(
     return Case(run, inputs)
 
 
-def attention(data: Data, *, kernel: bool, heads: int = 3, width: int = WIDTH) -> Case:
+def attention(data: Data, *, kernel: bool, heads: int = 3, width: int = WIDTH, types: bool = False) -> Case:
     graph = Topology.of(data)
     inner = 2 * width
-    inputs = [random(graph.num_nodes, inner, seed=0), random(graph.edges.count, width, seed=1)]
+    inputs = [random(graph.num_nodes, inner, seed=0), edge_rows(graph, width, types)]
     inputs.append(random(width, seed=2))
     names = [f"{name}.weight" for name in ("Q", "K", "V", "E", "Q_added", "K_added", "E_added")]
     for number, seen in enumerate([inner, inner, inner, width, inner, inner, width]):
@@ -111,11 +131,27 @@ def attention(data: Data, *, kernel: bool, heads: int = 3, width: int = WIDTH) -
     if not kernel:
         inputs += [torch.tensor(0.9, dtype=torch.float64), torch.tensor(0.1, dtype=torch.float64)]
 
-    def run(x: Tensor, e: Tensor, added_pair: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    def run(x: Tensor, rows: Tensor, added_pair: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+        e = edges_of(rows, graph, types)
         f = matrix.to(x.dtype)
         factors = (f, f) if kernel else (others[-2], others[-1])
         layer = _with_weights(PairAttention(inner, width, heads), names, others[:7])
         return (layer(x, e, graph.with_added_pair(added_pair), *factors),)
+
+    return Case(run, inputs)
+
+
+def messages(data: Data, *, types: bool = False, width: int = WIDTH) -> Case:
+    graph, edge_dim = Topology.of(data), 5
+    names = ["lin.weight", "lin.bias", "eps"]
+    inputs = [random(graph.num_nodes, width, seed=0), edge_rows(graph, edge_dim, types)]
+    inputs += [random(width, edge_dim, seed=2), random(width, seed=3), random(1, seed=4)]
+
+    def run(x: Tensor, rows: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        conv = GINEConv(nn.Linear(width, width), train_eps=True, edge_dim=edge_dim)
+        conv.nn = nn.Identity()
+        _with_weights(conv, names, weights)
+        return (Call(conv)(conv, x, edges_of(rows, graph, types), graph, like=x),)
 
     return Case(run, inputs)
 
@@ -164,4 +200,8 @@ def on_graphs(data: Data) -> dict[str, Case]:
         "sums": principal(data, towers=1, aggregators=("sum", "max", "mean"), scalers=1),
         "attention with numbers": attention(data, kernel=False),
         "attention with a kernel": attention(data, kernel=True),
+        "messages": messages(data),
+        "aggregation of types": principal(data, towers=3, types=True),
+        "attention of types": attention(data, kernel=False, types=True),
+        "messages of types": messages(data, types=True),
     }

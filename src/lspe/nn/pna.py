@@ -95,7 +95,7 @@ class PrincipalAggregation(nn.Module):
         self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
-        scale = self._scale(graph, x.dtype)
+        scale = graph.once(("scale", self.delta, self.scalers, x.dtype), lambda: self._scale(graph, x.dtype))
         maps = (self.message.weight, self.message.bias, self.update.weight, self.update.bias)
         M_edge = self.message.weight[:, :, 2 * self.tower_in :].flatten(0, 1)
         if fusible(x, e, *maps):

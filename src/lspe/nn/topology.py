@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Hashable
 from functools import cached_property
 
 import torch
@@ -60,8 +61,7 @@ class Topology:
         self.real = real
         self._kernel = kernel
         self._added_pair = added_pair
-        self._inverse_sqrt_sizes: dict[torch.dtype, Tensor] = {}
-        self._kernels: dict[tuple[float, int, torch.dtype], Tensor] = {}
+        self._known: dict[Hashable, Tensor] = {}
 
     @classmethod
     def of(cls, data: Data) -> Topology:
@@ -135,11 +135,19 @@ class Topology:
 
     def inverse_sqrt_size(self, dtype: torch.dtype) -> Tensor:
         r"""``[N, 1]``: :math:`1 / \sqrt{n}` of each node's graph."""
-        if dtype not in self._inverse_sqrt_sizes:
+
+        def compute() -> Tensor:
             # in float64 where the device has it
             sizes = self.graph_sizes.to(dtype if self.batch.device.type == "mps" else torch.float64)
-            self._inverse_sqrt_sizes[dtype] = sizes.rsqrt()[self.batch].unsqueeze(-1).to(dtype)
-        return self._inverse_sqrt_sizes[dtype]
+            return sizes.rsqrt()[self.batch].unsqueeze(-1).to(dtype)
+
+        return self.once(("size", dtype), compute)
+
+    def once(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+        """What ``compute`` makes of the graphs alone, for all layers that ask for it under this name."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]
 
     def size_norm(self, x: Tensor) -> Tensor:
         r"""Divide each node's row by :math:`\sqrt{n}` of its graph."""
@@ -149,15 +157,16 @@ class Topology:
         r"""``[B, n_max, n_max]``: :math:`(I - \beta L)^{steps}` of the original graph, computed once."""
         if self._kernel is not None:
             return self._kernel.to(dtype)
-        key = (beta, steps, dtype)
-        if key not in self._kernels:
+
+        def compute() -> Tensor:
             edge_index, batch = self.real_edge_index, self.batch
             if batch.device.type == "mps":  # it is computed in float64
                 edge_index, batch = edge_index.cpu(), batch.cpu()
             with torch._C._DisableFuncTorch():  # the graphs are no part of what a transform looks at
                 kernel = diffusion_kernel(edge_index, self.num_nodes, beta=beta, steps=steps, batch=batch, dtype=dtype)
-            self._kernels[key] = kernel.to(self.batch.device)
-        return self._kernels[key]
+            return kernel.to(self.batch.device)
+
+        return self.once(("kernel", beta, steps, dtype), compute)
 
 
 def _checked_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> Tensor:
