@@ -1,16 +1,15 @@
 """What a network is made of, as a value; :func:`build` makes it."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 from torch import nn
 
-from lspe.config import Strict, unknown_name
-from lspe.data.words import DESCRIPTOR_WIDTH, OptionalDescriptorKind
-from lspe.encodings.kinds import NONE, check_encoding
+from lspe.config import unknown_name
+from lspe.data.words import DESCRIPTOR_WIDTH
+from lspe.experiment.network_base import NetworkConfig
 from lspe.features import (
-    WIDEST,
     CategoricalFeatures,
     ContinuousFeatures,
     Features,
@@ -30,67 +29,14 @@ from lspe.nn.embed import (
 )
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import Final, Network, check_combination, check_signs
+from lspe.nn.network import Network
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
-from lspe.nn.readout import Head, Readout
+from lspe.nn.readout import Head
 from lspe.nn.san import SAN
-from lspe.nn.signs import Signs
 from lspe.ops.fused.principal import AGGREGATORS
 
-Probability = Annotated[float, Field(ge=0, lt=1)]
-MOST_LAYERS = 10_000
-"""Beyond any network; a slip of the keyboard is said at once."""
 
-
-class _NetworkConfig(Strict):
-    layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
-    hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
-    lspe: bool = False
-    encoding: str = NONE
-    k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-    signs: Signs = "random"
-    pair_encoding: str = NONE
-    pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-    final: Final = "structure"
-    readout: Readout = "mean"
-    dropout: Probability = 0.0
-    head_dropout: Probability = 0.0
-    residual: bool = True
-    normalize_positions: bool = False
-    position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
-    descriptors: OptionalDescriptorKind = "none"
-    extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        check_combination(self.encoding, self.k, self.lspe, self.final)
-        if self.encoding != NONE:
-            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
-        if self.pair_encoding != NONE:
-            check_encoding(self.pair_encoding, self.pair_k, "pair")
-        for what in ("heads", "towers"):
-            parts = getattr(self, what, None)
-            if parts and self.hidden_dim % parts:
-                raise ValueError(
-                    f"{parts} {what} cannot share hidden_dim={self.hidden_dim} evenly: choose a number that divides it"
-                )
-        return self
-
-    @property
-    def edge_width(self) -> int:
-        return self.hidden_dim
-
-    @property
-    def encodings(self) -> tuple[tuple[str, int], ...]:
-        """The encodings that the network reads from the graphs, and their numbers of columns."""
-        both = (self.encoding, self.k), (self.pair_encoding, self.pair_k)
-        return tuple((kind, k) for kind, k in both if kind != NONE)
-
-    def build_layers(self) -> list[nn.Module]:
-        raise NotImplementedError
-
-
-class GatedGCNConfig(_NetworkConfig):
+class GatedGCNConfig(NetworkConfig):
     name: Literal["gatedgcn"]
     size_norm: bool = False
 
@@ -107,7 +53,7 @@ class GatedGCNConfig(_NetworkConfig):
         ]
 
 
-class PNAConfig(_NetworkConfig):
+class PNAConfig(NetworkConfig):
     """``delta`` is the mean of log(in-degree + 1) over the training set; ``null``: to be taken from it."""
 
     name: Literal["pna"]
@@ -152,7 +98,7 @@ class PNAConfig(_NetworkConfig):
         return [TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)]
 
 
-class SANConfig(_NetworkConfig):
+class SANConfig(NetworkConfig):
     name: Literal["san"]
     heads: Positive = 8
     gamma: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -163,7 +109,7 @@ class SANConfig(_NetworkConfig):
         return [SAN(self.hidden_dim, self.heads, gamma=gamma, **options) for _ in range(self.layers)]
 
 
-class GraphiTConfig(_NetworkConfig):
+class GraphiTConfig(NetworkConfig):
     name: Literal["graphit"]
     heads: Positive = 8
     beta: Annotated[float, Field(gt=0, le=1)] = 0.25
