@@ -1,6 +1,6 @@
 """What a network is made of, as a value; :func:`build` makes it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 from pydantic import Field, ValidationInfo, field_validator
@@ -8,25 +8,12 @@ from torch import nn
 
 from lspe.config import unknown_name
 from lspe.data.words import DESCRIPTOR_WIDTH
+from lspe.experiment.given import GivenConfig
 from lspe.experiment.network_base import NetworkConfig
-from lspe.features import (
-    CategoricalFeatures,
-    ContinuousFeatures,
-    Features,
-    MixedFeatures,
-    NoFeatures,
-    OGBFeatures,
-    Positive,
-)
+from lspe.experiment.own_layers import LSPEConfig, OwnConfig
+from lspe.features import Features, Positive
 from lspe.nn.descriptors import DescriptorInput
-from lspe.nn.embed import (
-    CategoricalEmbedder,
-    ConstantEmbedder,
-    ContinuousEmbedder,
-    Embedder,
-    MixedEmbedder,
-    OGBEmbedder,
-)
+from lspe.nn.embed import embedder_for
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
@@ -123,7 +110,12 @@ class GraphiTConfig(NetworkConfig):
         ]
 
 
-ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, Field(discriminator="name")]
+ModelConfig = Annotated[
+    GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig | LSPEConfig | OwnConfig | GivenConfig,
+    Field(discriminator="name"),
+]
+NETWORKS: tuple[type[NetworkConfig], ...] = get_args(get_args(ModelConfig)[0])
+"""What a network can be."""
 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
@@ -133,7 +125,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
     head_dim = read_out + (0 if beside is None else model.hidden_dim)
     return Network(
-        _embedder(features, model.hidden_dim, model.edge_width),
+        embedder_for(features, model.hidden_dim, model.edge_width),
         model.build_layers(),
         Head(head_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
@@ -151,22 +143,3 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         dropout=model.head_dropout,
         descriptors=beside,
     )
-
-
-def _embedder(features: Features, dim: int, edge_dim: int) -> Embedder:
-    match features:
-        case CategoricalFeatures():
-            return CategoricalEmbedder(features.node_types, features.edge_types, dim, edge_dim)
-        case OGBFeatures():
-            return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
-        case ContinuousFeatures():
-            return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
-        case MixedFeatures():
-            return MixedEmbedder(
-                (features.node_types, features.node_features),
-                (features.edge_types, features.edge_features),
-                dim,
-                edge_dim,
-            )
-        case NoFeatures():
-            return ConstantEmbedder(dim, edge_dim)

@@ -1,7 +1,15 @@
 """The layers and networks of the paper."""
 
 from lspe.nn.attention import FullGraphLayer, PairAttention
-from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
+from lspe.nn.embed import (
+    CategoricalEmbedder,
+    ConstantEmbedder,
+    ContinuousEmbedder,
+    Embedder,
+    MixedEmbedder,
+    OGBEmbedder,
+    embedder_for,
+)
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.losses import positional_loss
@@ -27,6 +35,7 @@ __all__ = [
     "GatedGCN",
     "GraphiT",
     "Head",
+    "MixedEmbedder",
     "Network",
     "OGBEmbedder",
     "Output",
@@ -36,6 +45,7 @@ __all__ = [
     "Topology",
     "TowerPNA",
     "center_and_normalize",
+    "embedder_for",
     "positional_loss",
     "readout",
 ]
