@@ -13,8 +13,8 @@ from torch_geometric.nn import GATv2Conv, GINEConv
 
 from lspe import testing
 from lspe.errors import UserError
-from lspe.nn import Topology
-from lspe.nn.convs import keeps_width, lspe_around, make_conv
+from lspe.nn import LSPE, Topology
+from lspe.nn.convs import keeps_width, make_conv, make_convs, make_mlp
 from lspe.nn.trial import try_layer
 from tests.graphs import CORNER_CASES
 
@@ -117,10 +117,15 @@ def graphs() -> list[Data]:
     return made
 
 
+def lspe_around(name: str, arguments: dict[str, Any], *, lspe: bool = True) -> LSPE:
+    conv_h, conv_p, join = make_convs(name, D, EDGE, arguments, lspe=lspe)
+    return LSPE(conv_h, conv_p, D, join=join, edge_update=make_mlp(2 * D + EDGE, EDGE))
+
+
 def check(name: str, arguments: dict[str, Any], *, lspe: bool = True) -> None:
     """A layer around the conv has the properties of a layer, and every stream and weight counts."""
     torch.manual_seed(0)
-    layer = lspe_around(name, D, EDGE, arguments, lspe=lspe, update_edges=True).double().eval()
+    layer = lspe_around(name, arguments, lspe=lspe).double().eval()
 
     def apply(data: Data) -> Tensor:
         h, p, _ = layer(data.h, data.p if lspe else None, data.edge_attr, Topology.of(data))
@@ -149,7 +154,7 @@ def test_without_positions(name: str) -> None:
 @pytest.mark.parametrize("name", ["GINEConv", "GATConv", "GENConv", "CGConv", "NNConv", "GeneralConv", "GPSConv"])
 def test_features_of_edges_count_where_a_conv_takes_them(name: str) -> None:
     torch.manual_seed(0)
-    layer = lspe_around(name, D, EDGE, WORKING[name]).double().eval()
+    layer = lspe_around(name, WORKING[name]).double().eval()
     data = graphs()[0]
     graph = Topology.of(data)
     before = layer(data.h, data.p, data.edge_attr, graph)
@@ -198,11 +203,11 @@ def test_a_strangers_conv_works(name: str) -> None:
 )
 def test_what_does_not_fit_is_refused_in_words(name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        try_layer(lspe_around(name, D, EDGE, arguments), name, dim=D, edge_dim=EDGE, lspe=True)
+        try_layer(lspe_around(name, arguments), name, dim=D, edge_dim=EDGE, lspe=True)
 
 
 def test_a_trial_leaves_no_trace() -> None:
-    layer = lspe_around("GPSConv", D, EDGE, {"conv": "GINEConv", "heads": 2, "dropout": 0.5})
+    layer = lspe_around("GPSConv", {"conv": "GINEConv", "heads": 2, "dropout": 0.5})
     before = {name: value.clone() for name, value in layer.state_dict().items()}
     state = torch.get_rng_state()
     try_layer(layer, "GPSConv", dim=D, edge_dim=EDGE, lspe=True)
@@ -218,7 +223,7 @@ def test_every_conv_of_pyg_works_or_is_refused_in_words() -> None:
     refused = {}
     for name in conv.__all__:
         try:
-            try_layer(lspe_around(name, D, EDGE, WORKING.get(name, {})), name, dim=D, edge_dim=EDGE, lspe=True)
+            try_layer(lspe_around(name, WORKING.get(name, {})), name, dim=D, edge_dim=EDGE, lspe=True)
         except UserError as error:
             refused[name] = str(error)
     assert len(conv.__all__) - len(refused) >= len(WORKING) + 10

@@ -55,7 +55,7 @@ def test_it_learns_as_a_copy_and_predicts_where_it_is_given_again(trained: tuple
     fresh = weights(network())
     assert all(torch.equal(value, fresh[name]) for name, value in mine.state_dict().items()), "it stays as it is"
     assert run.history[-1]["train_loss"] < run.history[0]["train_loss"]
-    assert (run.config.model.name, run.config.model.made_of, run.config.model.k) == ("given", "LSPE, Sine", K)
+    assert (run.config.model.name, run.config.model.made_of, run.config.model.k) == ("object", "LSPE, Sine", K)
     assert run.network().layers[1].frequency == mine.layers[1].frequency
     assert run.summary["parameters"] == sum(one.numel() for one in mine.parameters())
     again = network()

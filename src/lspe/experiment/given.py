@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class GivenConfig(NetworkConfig):
     """A network that was given as an object; ``made_of`` names its layers, for people."""
 
-    name: Literal["given"]
+    name: Literal["object"]
     made_of: str
 
     def build_layers(self) -> list[nn.Module]:
@@ -33,7 +33,7 @@ def with_network(experiment: "Experiment", network: Network) -> "Experiment":
             "Network(embedder, layers, head, dim=…)"
         )
     model = GivenConfig(
-        name="given",
+        name="object",
         made_of=", ".join(sorted({type(layer).__name__ for layer in network.layers})),
         layers=len(network.layers),
         hidden_dim=network.dim,

@@ -10,10 +10,11 @@ from lspe.config import unknown_name
 from lspe.data.words import DESCRIPTOR_WIDTH
 from lspe.experiment.given import GivenConfig
 from lspe.experiment.network_base import NetworkConfig
-from lspe.experiment.own_layers import LSPEConfig, OwnConfig
+from lspe.experiment.own_layers import GPSConfig, LSPEConfig, OwnConfig
 from lspe.features import Features, Positive
 from lspe.nn.descriptors import DescriptorInput
 from lspe.nn.embed import embedder_for
+from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
@@ -111,11 +112,19 @@ class GraphiTConfig(NetworkConfig):
 
 
 ModelConfig = Annotated[
-    GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig | LSPEConfig | OwnConfig | GivenConfig,
+    GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig | LSPEConfig | GPSConfig | OwnConfig | GivenConfig,
     Field(discriminator="name"),
 ]
 NETWORKS: tuple[type[NetworkConfig], ...] = get_args(get_args(ModelConfig)[0])
 """What a network can be."""
+
+
+def _with_feed_forward(model: NetworkConfig, layers: list[nn.Module]) -> list[nn.Module]:
+    """A feed-forward block behind each layer, where the network has them."""
+    if model.feed_forward == "none":
+        return layers
+    blocks = (FeedForward(model.hidden_dim, model.feed_forward, dropout=model.dropout) for _ in layers)
+    return [one for layer, block in zip(layers, blocks, strict=True) for one in (layer, block)]
 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
@@ -126,7 +135,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     head_dim = read_out + (0 if beside is None else model.hidden_dim)
     return Network(
         embedder_for(features, model.hidden_dim, model.edge_width),
-        model.build_layers(),
+        _with_feed_forward(model, model.build_layers()),
         Head(head_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,

@@ -1,6 +1,6 @@
 """What every network has, whatever its layers are, as a value."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -9,6 +9,7 @@ from lspe.config import Strict
 from lspe.data.words import OptionalDescriptorKind
 from lspe.encodings.kinds import NONE, check_encoding
 from lspe.features import WIDEST
+from lspe.nn.feed_forward import Normed
 from lspe.nn.network import Final, check_combination, check_signs
 from lspe.nn.readout import Readout
 from lspe.nn.signs import Signs
@@ -34,6 +35,7 @@ class NetworkConfig(Strict):
     dropout: Probability = 0.0
     head_dropout: Probability = 0.0
     residual: bool = True
+    feed_forward: Literal["none"] | Normed = "none"
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
     descriptors: OptionalDescriptorKind = "none"

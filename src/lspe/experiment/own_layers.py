@@ -7,8 +7,11 @@ from torch import nn
 
 from lspe.errors import UserError
 from lspe.experiment.network_base import NetworkConfig
-from lspe.nn.convs import find_conv, lspe_around
+from lspe.features import Positive
+from lspe.nn.convs import find_conv, make_convs, make_mlp
+from lspe.nn.gps import GPS
 from lspe.nn.trial import try_layer
+from lspe.nn.wrap import LSPE
 from lspe.own_parts import import_part, make_part, path_of
 
 
@@ -41,19 +44,34 @@ class LSPEConfig(NetworkConfig):
     update_edges: bool = False
 
     def build_layers(self) -> list[nn.Module]:
-        layers: list[nn.Module] = [
-            lspe_around(
-                self.conv,
-                self.hidden_dim,
-                self.edge_width,
-                self.conv_args,
-                lspe=self.lspe,
-                update_edges=self.update_edges,
-                dropout=self.dropout,
-                residual=self.residual,
+        layers: list[nn.Module] = []
+        for _ in range(self.layers):
+            conv_h, conv_p, join = make_convs(
+                self.conv, self.hidden_dim, self.edge_width, self.conv_args, lspe=self.lspe
             )
-            for _ in range(self.layers)
-        ]
+            update = make_mlp(2 * self.hidden_dim + self.edge_width, self.edge_width) if self.update_edges else None
+            options: dict[str, Any] = {"dropout": self.dropout, "residual": self.residual}
+            layers.append(LSPE(conv_h, conv_p, self.hidden_dim, join=join, edge_update=update, **options))
+        try_layer(layers[0], self.conv, dim=self.hidden_dim, edge_dim=self.edge_width, lspe=self.lspe)
+        return layers
+
+
+class GPSConfig(NetworkConfig):
+    """GPS around a conv, as :class:`LSPEConfig` names it, with so many ``heads`` of attention over all nodes."""
+
+    name: Literal["gps"]
+    conv: Annotated[str, BeforeValidator(_conv_path)] = "GINEConv"
+    conv_args: dict[str, Any] = Field(default_factory=dict)
+    heads: Positive = 4
+
+    def build_layers(self) -> list[nn.Module]:
+        layers: list[nn.Module] = []
+        for _ in range(self.layers):
+            conv_h, conv_p, join = make_convs(
+                self.conv, self.hidden_dim, self.edge_width, self.conv_args, lspe=self.lspe
+            )
+            options: dict[str, Any] = {"dropout": self.dropout, "residual": self.residual}
+            layers.append(GPS(conv_h, conv_p, self.hidden_dim, self.heads, join=join, **options))
         try_layer(layers[0], self.conv, dim=self.hidden_dim, edge_dim=self.edge_width, lspe=self.lspe)
         return layers
 

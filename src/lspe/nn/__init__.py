@@ -10,7 +10,9 @@ from lspe.nn.embed import (
     OGBEmbedder,
     embedder_for,
 )
+from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import GatedGCN
+from lspe.nn.gps import GPS, GraphAttention
 from lspe.nn.graphit import GraphiT
 from lspe.nn.losses import positional_loss
 from lspe.nn.network import Network, Output
@@ -23,6 +25,7 @@ from lspe.nn.topology import Topology
 from lspe.nn.wrap import LSPE
 
 __all__ = [
+    "GPS",
     "LSPE",
     "PNA",
     "SAN",
@@ -31,8 +34,10 @@ __all__ = [
     "ConstantEmbedder",
     "ContinuousEmbedder",
     "Embedder",
+    "FeedForward",
     "FullGraphLayer",
     "GatedGCN",
+    "GraphAttention",
     "GraphiT",
     "Head",
     "MixedEmbedder",

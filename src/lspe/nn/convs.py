@@ -3,12 +3,11 @@
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from lspe.errors import UserError
-from lspe.nn.wrap import LSPE
 from lspe.own_parts import import_part, make_part
 
 _EDGE_WIDTHS = ("edge_dim", "in_edge_channels")
@@ -78,28 +77,27 @@ def make_conv(
     return made
 
 
-def lspe_around(
-    name: str,
-    dim: int,
-    edge_dim: int,
-    arguments: Mapping[str, Any],
-    *,
-    lspe: bool = True,
-    update_edges: bool = False,
-    **options: Any,
-) -> LSPE:
-    """:class:`~lspe.nn.LSPE` around the conv of that name; ``options`` are its dropout and residual."""
-    narrow = keeps_width(name)
-    conv_h = make_conv(name, 2 * dim if lspe and not narrow else dim, dim, edge_dim, arguments, "model.conv_args")
-    conv_p = make_conv(name, dim, dim, edge_dim, arguments, "model.conv_args") if lspe else None
-    return LSPE(
-        conv_h,
-        conv_p,
-        dim,
-        join=nn.Linear(2 * dim, dim) if lspe and narrow else None,
-        edge_update=_mlp(2 * dim + edge_dim, edge_dim) if update_edges else None,
-        **options,
+class Convs(NamedTuple):
+    """The two convs of a layer, and what joins [h, p] where the first keeps its width."""
+
+    conv_h: nn.Module
+    conv_p: nn.Module | None
+    join: nn.Module | None
+
+
+def make_convs(name: str, dim: int, edge_dim: int, arguments: Mapping[str, Any], *, lspe: bool) -> Convs:
+    """The convs of that name for structure and positions of width ``dim``; without positions the first alone."""
+    narrow, place = keeps_width(name), "model.conv_args"
+    return Convs(
+        make_conv(name, 2 * dim if lspe and not narrow else dim, dim, edge_dim, arguments, place),
+        make_conv(name, dim, dim, edge_dim, arguments, place) if lspe else None,
+        nn.Linear(2 * dim, dim) if lspe and narrow else None,
     )
+
+
+def make_mlp(in_dim: int, out_dim: int) -> nn.Module:
+    """Two linear maps with ReLU between them."""
+    return nn.Sequential(nn.Linear(in_dim, out_dim), nn.ReLU(), nn.Linear(out_dim, out_dim))
 
 
 def _width_of_a_head(
@@ -118,9 +116,5 @@ def _width_of_a_head(
 def _mlp_inside(name: str, in_dim: int, out_dim: int, edge_dim: int) -> nn.Module:
     """What a conv takes as ``nn``; a map of nodes unless it is known to be one of pairs or of edges."""
     if name == "NNConv":
-        return _mlp(edge_dim, in_dim * out_dim)
-    return _mlp(2 * in_dim if name == "EdgeConv" else in_dim, out_dim)
-
-
-def _mlp(in_dim: int, out_dim: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(in_dim, out_dim), nn.ReLU(), nn.Linear(out_dim, out_dim))
+        return make_mlp(edge_dim, in_dim * out_dim)
+    return make_mlp(2 * in_dim if name == "EdgeConv" else in_dim, out_dim)
