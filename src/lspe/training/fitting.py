@@ -22,7 +22,7 @@ from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
 from lspe.training import checkpoint
-from lspe.training.callbacks import LAST, Bookkeeper, epoch_of_lowest_loss
+from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.given import check_network
@@ -30,8 +30,8 @@ from lspe.training.lock import hold
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.progress import Progress
-from lspe.training.run import INTERFACE, REPEATS, Interface, Run, RunError, check_free, go_on_with
-from lspe.training.stopping import reason_to_stop
+from lspe.training.resuming import check_same, differences, reason_it_ended
+from lspe.training.run import INTERFACE, REPEATS, Interface, Run, check_free, go_on_with
 from lspe.training.summary import make_summary
 from lspe.training.transfer import transfer
 from lspe.training.words import Device
@@ -101,7 +101,7 @@ def fit(
     _check_processes(data, devices * nodes)
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
-        stopped = "" if state is None else _was_stopped(experiment, state, folder)
+        stopped = "" if state is None else reason_it_ended(experiment, state, folder)
         if stopped and (folder / "summary.json").is_file():
             return Run(folder, network)
 
@@ -121,7 +121,7 @@ def fit(
             with checkpoint.in_use(folder / LAST):
                 module.restore(state)
                 keeper.restore(state)
-                notes = _differences(state, threads, devices * nodes)
+                notes = differences(state, threads, devices * nodes)
             keeper.stopped = stopped
         then = go_on_with(folder)
         if is_first():
@@ -146,44 +146,8 @@ def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str
         return None
     if not (folder / CONFIG).is_file():
         return None
-    _check_same(Run(folder).config, experiment, folder)
+    check_same(Run(folder).config, experiment, folder)
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
-
-
-def _was_stopped(experiment: Experiment, state: dict[str, Any], folder: Path) -> str:
-    """Why a run had ended at the state of a checkpoint; '' if it goes on."""
-    with checkpoint.in_use(folder / LAST):
-        lr = state["optimizer"]["param_groups"][0]["lr"]
-        return reason_to_stop(
-            experiment.training.protocol,
-            epoch=state["epoch"],
-            seconds=state["seconds"],
-            lr=lr,
-            lowest=epoch_of_lowest_loss(state["history"]),
-        )
-
-
-def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
-    """A run goes on as it began; only the limits of the paper's protocol may be moved."""
-    before, after = _flat(old.model_dump()), _flat(new.model_dump())
-    movable = set()
-    if new.training.protocol.kind == "paper":
-        movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
-    for place in sorted((before.keys() | after.keys()) - movable):
-        if before.get(place) != after.get(place):
-            raise RunError(
-                f"{folder} was begun with {place} = {before.get(place)}, not {after.get(place)}: "
-                "leave the option out to go on, or choose another --out for a new run"
-            )
-
-
-def _flat(values: Any, place: str = "") -> dict[str, Any]:
-    if not isinstance(values, dict):
-        return {place: values}
-    flat: dict[str, Any] = {}
-    for name, below in values.items():
-        flat |= _flat(below, f"{place}.{name}" if place else name)
-    return flat
 
 
 def _check_processes(data: GraphData, processes: int) -> None:
@@ -295,13 +259,3 @@ def run_epochs(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
         trainer.fit(module)
-
-
-def _differences(state: dict[str, Any], threads: int, devices: int) -> list[str]:
-    """What is not as it was when the run began, so that it may not go on to the last digit as it would have."""
-    now = {"threads": threads, "processes": devices, "torch": torch.__version__}
-    return [
-        f"the run was begun with {what} {state[what]} and goes on with {new}: last digits may differ"
-        for what, new in now.items()
-        if state[what] != new
-    ]
