@@ -20,6 +20,7 @@ from .experiment import read_experiment as read_experiment
 from .isomorphism import compare_encodings as compare_encodings
 from .isomorphism import random_walk_test as random_walk_test
 from .isomorphism import weisfeiler_lehman_test as weisfeiler_lehman_test
+from .nn import GPS as GPS
 from .nn import LSPE as LSPE
 from .nn import PNA as PNA
 from .nn import SAN as SAN

@@ -13,8 +13,10 @@ from lspe.data import GraphData
 from lspe.errors import UserError
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import Experiment
+from lspe.nn import Network
 from lspe.training.evaluation import loss_sums, mean_loss
 from lspe.training.fitting import fresh_module, parts_among
+from lspe.training.given import check_network
 from lspe.training.module import TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.progress import clock
@@ -47,9 +49,9 @@ def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) 
     return experiment.model_copy(update={"training": training.model_copy(update={"members": members})})
 
 
-def announce(experiment: Experiment, data: GraphData) -> str:
-    """Columns, task, parts, what is trained, and about how long it will take."""
-    lines = [_columns(experiment, data), _values(data), _parts(experiment, data), _models(experiment, data)]
+def announce(experiment: Experiment, data: GraphData, network: Network | None = None) -> str:
+    """Columns, task, parts, what is trained (a network that was given, if any), and about how long it will take."""
+    lines = [_columns(experiment, data), _values(data), _parts(experiment, data), _models(experiment, data, network)]
     return "\n".join(line for line in lines if line)
 
 
@@ -91,7 +93,7 @@ def _parts(experiment: Experiment, data: GraphData) -> str:
     return f"parts: {sizes}{how}"
 
 
-def _models(experiment: Experiment, data: GraphData) -> str:
+def _models(experiment: Experiment, data: GraphData, network: Network | None) -> str:
     members = experiment.training.members or 1
     if data.folds:
         data = data.fold(experiment.fold or 0)
@@ -103,7 +105,7 @@ def _models(experiment: Experiment, data: GraphData) -> str:
     text = f"training {what} of at most {epochs} epochs{beside}"
     if members > 1:
         text += ", each validated on another part of train and val"
-    seconds = members * epochs * seconds_per_epoch(fitted, seen)
+    seconds = members * epochs * seconds_per_epoch(fitted, seen, network)
     if experiment.training.forest:
         text += ", and a forest beside them"
         one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
@@ -111,11 +113,13 @@ def _models(experiment: Experiment, data: GraphData) -> str:
     return f"{text}: about {clock(seconds)} or less"
 
 
-def seconds_per_epoch(experiment: Experiment, data: GraphData) -> float:
+def seconds_per_epoch(experiment: Experiment, data: GraphData, network: Network | None = None) -> float:
     """Measured on a few steps of training."""
     objective = Objective(experiment.task)
+    if network is not None:
+        check_network(network, experiment, data)
     with torch.random.fork_rng(devices=[]):
-        module = fresh_module(experiment, data, objective)
+        module = fresh_module(experiment, data, objective, network)
         took = [_step(module, objective, number) for number in range(_STEPS_TRIED)]
     steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
     return steps * float(np.median(took)) * 1.2  # validation, optimizer

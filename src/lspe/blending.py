@@ -60,7 +60,7 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     """Grow the forest, choose the weights, and write both and their scores into the folder of a finished run."""
     if run.config.fold is not None:
         data = data.fold(run.config.fold)
-    runs = open_runs(run.path)
+    runs = open_runs(run.path, run.given)
     held_out = [predict_split(one, data, "val") for one in runs]
     tests = [predict_split(one, data, "test") for one in runs]
     test = replace(tests[0], predicted=np.mean([one.predicted for one in tests], axis=0))

@@ -1,8 +1,10 @@
 """Parts that people write themselves, named in a configuration by their import path: ``my_module:my_part``."""
 
 import importlib
+import inspect
 import os
 import sys
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -37,6 +39,43 @@ def import_part(path: str) -> Any:
             raise UserError(f"{path}: {place} has no {step!r}{hint}")
         part = getattr(part, step)
     return part
+
+
+def path_of(part: Any) -> str:
+    """The import path of a class or function, the inverse of :func:`import_part`."""
+    module, name = getattr(part, "__module__", None), getattr(part, "__qualname__", None)
+    if module is None or name is None:
+        raise UserError(f"{part!r} has no import path: give a class or a function, with its arguments beside it")
+    path = f"{module}:{name}"
+    if not is_import_path(path) or import_part(path) is not part:
+        raise UserError(f"{module}.{name} cannot be imported again from where it is: define it at the top of a module")
+    return path
+
+
+def make_part(
+    part: Callable[..., Any], path: str, known: Mapping[str, Any], given: Mapping[str, Any], place: str
+) -> Any:
+    """Call what ``path`` names: what is ``known`` where it takes it by that name, and what is ``given`` in any case.
+
+    ``place`` is where in a configuration ``given`` is written.
+    """
+    try:
+        parameters = inspect.signature(part).parameters.values()
+    except (TypeError, ValueError):
+        raise UserError(f"{path} is a {type(part).__name__}, not a class or a function") from None
+    takes = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    arguments = {name: value for name, value in known.items() if name in takes} | dict(given)
+    unknown = [name for name in given if name not in takes]
+    if unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters):
+        raise UserError(f"{place}: {path} takes no {unknown[0]!r}; it takes {', '.join(takes) or 'nothing'}")
+    for one in parameters:
+        if one.name in takes and one.default is one.empty and one.name not in arguments:
+            raise UserError(f"{path} needs {one.name!r}: add it to {place}")
+    try:
+        return part(**arguments)
+    except Exception as error:  # of whatever somebody else's class does with its arguments
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise UserError(f"{path}({shown}) cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _import_module(name: str) -> Any:

@@ -35,10 +35,13 @@ from lspe.experiment import (
     load_data,
     read_experiment,
 )
+from lspe.experiment.given import with_network
 from lspe.experiment.graph_source import PACKED
 from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
 from lspe.experiment.protocol import ProtocolKind
 from lspe.locations import Root
+from lspe.nn import Network
+from lspe.own_parts import path_of
 from lspe.plots.predictions import picture_of
 from lspe.plots.scores import training_curves
 from lspe.plots.style import save
@@ -64,6 +67,7 @@ def train(
     data: Source = DEFAULT,
     *,
     preset: str | None = None,
+    network: Network | None = None,
     out: str | os.PathLike[str] | None = None,
     targets: Sequence[str] | None = None,
     smiles: str | None = None,
@@ -103,6 +107,8 @@ def train(
             of PyG (``pyg:TUDataset/MUTAG``), the name of a preset (with its own data), a YAML file, an
             :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
         preset: network and protocol for one's own data; the default for these if not given.
+        network: a network of one's own in the place of the preset's; a copy of it is trained, from the weights it has.
+            The run folder cannot make it again: give it again to ``lspe.load`` and to go on.
         out: the run folder; otherwise one below runs/.
         targets: columns of the table to learn.
         smiles: its column of SMILES.
@@ -123,7 +129,8 @@ def train(
         epochs: at most so many.
         seeds: of weights and order; several are several trainings.
         fold: only this one; otherwise all.
-        settings: single values by their place, ``{"model.layers": 4}`` or ``["model.layers=4"]``.
+        settings: single values by their place, ``{"model.layers": 4}`` or ``["model.layers=4"]``; classes of one's own
+            as they are, ``{"model.name": "own", "model.layer": MyLayer}``.
         resume: go on with the run in the folder.
         start: another run, whose weights to begin with.
         device: ``auto`` takes a GPU where there is one.
@@ -159,11 +166,14 @@ def train(
     if descriptors is not None:
         experiment = override(experiment, [f"model.descriptors={descriptors}"])
     experiment = adjusted(experiment, protocol=protocol, epochs=epochs, seeds=seeds, fold=fold, settings=settings)
+    if network is not None:
+        experiment = with_network(experiment, network)
     folder = Path(out) if out is not None else default_folder(experiment, data)
     return carry_out(
         experiment,
         folder,
         graphs,
+        network=network,
         start=start,
         resume=resume,
         workers=workers,
@@ -246,7 +256,7 @@ def adjusted(
     if fold is not None:
         experiment = validate(Experiment, {**experiment.model_dump(), "fold": fold}, "--fold")
     if isinstance(settings, Mapping):
-        settings = [f"{place}={json.dumps(value)}" for place, value in settings.items()]
+        settings = [f"{place}={json.dumps(value, default=path_of)}" for place, value in settings.items()]
     return override(experiment, settings)
 
 
@@ -289,10 +299,10 @@ def carry_out(
     if experiment.graphs is not None:
         progress.note(in_a_sentence(data))
     elif experiment.dataset == OWN and is_first():
-        progress.say(announce(experiment, data))
-    network = None if start is None else open_runs(Path(start))[0].network()
+        progress.say(announce(experiment, data, options["network"]))
+    beginning = None if start is None else open_runs(Path(start))[0].network()
     options |= {"device": device, "devices": devices, "progress": progress}
-    run = train_all(experiment, data, folder, start=network, resume=resume, **options)
+    run = train_all(experiment, data, folder, start=beginning, resume=resume, **options)
     if is_first():
         write_for_people(run, data, progress, torch.get_num_threads())
     return run
@@ -313,7 +323,7 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
 
     What predicts as one is put together first.
     """
-    runs = open_runs(run.path)
+    runs = open_runs(run.path, run.given)
     save(training_curves(runs), run.path / "curves", "png")
     if data.report is not None:
         progress.note(data.report.summary())

@@ -9,7 +9,7 @@ from torch_geometric.transforms import Compose
 from lspe.config import validate
 from lspe.encodings import AddEncoding
 from lspe.experiment import Preset, build_network
-from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Network, Topology, TowerPNA
+from lspe.nn import GPS, LSPE, PNA, SAN, GatedGCN, GraphiT, Network, Topology, TowerPNA
 
 D = 8
 EDGE = 8
@@ -31,6 +31,9 @@ LAYERS = {
     "san-lspe": lambda: SAN(D, 2, lspe=True),
     "graphit": lambda: GraphiT(D, 2),
     "graphit-lspe": lambda: GraphiT(D, 2, lspe=True),
+    "gps": lambda: GPS(GINEConv(_mlp(D), edge_dim=EDGE), None, D, 2),
+    "gps-lspe": lambda: GPS(GINEConv(_mlp(2 * D), edge_dim=EDGE), GINEConv(_mlp(D), edge_dim=EDGE), D, 2),
+    "gps-lspe-join": lambda: GPS(GCNConv(D, D), GCNConv(D, D), D, 4, join=nn.Linear(2 * D, D)),
     "wrapped-gine": lambda: LSPE(
         GINEConv(_mlp(2 * D), edge_dim=EDGE), GINEConv(_mlp(D), edge_dim=EDGE), D, edge_update=_mlp(2 * D + EDGE)
     ),
@@ -105,6 +108,11 @@ MODELS: dict[str, dict] = {
     "tower-pna-lspe": {"name": "pna", "lspe": True, "edge_dim": 3, "delta": 1.1, "towers": 2, "readout": "max"},
     "san-lspe": {"name": "san", "lspe": True, "heads": 2, "readout": "sum"},
     "graphit-lspe": {"name": "graphit", "lspe": True, "heads": 2, "readout": "none"},
+    "gatedgcn-lspe-pre-norm": {"name": "gatedgcn", "lspe": True, "feed_forward": "pre-norm"},
+    "san-lspe-post-norm": {"name": "san", "lspe": True, "heads": 2, "feed_forward": "post-norm"},
+    "lspe-gine": {"name": "lspe", "lspe": True, "conv": "GINEConv", "update_edges": True},
+    "gps": {"name": "gps", "heads": 2},
+    "gps-lspe": {"name": "gps", "lspe": True, "heads": 2, "conv": "GATv2Conv", "conv_args": {"heads": 4}},
     "pna-rrwp": {"name": "pna", "edge_dim": 3, "delta": 1.1, "pair_encoding": "rrwp", "pair_k": 6},
     "san-lspe-rrwp": {"name": "san", "lspe": True, "heads": 2, "pair_encoding": "rrwp", "pair_k": 6},
     "graphit-lspe-resistance": {

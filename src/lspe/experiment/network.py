@@ -1,96 +1,30 @@
 """What a network is made of, as a value; :func:`build` makes it."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, get_args
 
 import torch
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 from torch import nn
 
-from lspe.config import Strict, unknown_name
-from lspe.data.words import DESCRIPTOR_WIDTH, OptionalDescriptorKind
-from lspe.encodings.kinds import NONE, check_encoding
-from lspe.features import (
-    WIDEST,
-    CategoricalFeatures,
-    ContinuousFeatures,
-    Features,
-    MixedFeatures,
-    NoFeatures,
-    OGBFeatures,
-    Positive,
-)
+from lspe.config import unknown_name
+from lspe.data.words import DESCRIPTOR_WIDTH
+from lspe.experiment.given import GivenConfig
+from lspe.experiment.network_base import NetworkConfig
+from lspe.experiment.own_layers import GPSConfig, LSPEConfig, OwnConfig
+from lspe.features import Features, Positive
 from lspe.nn.descriptors import DescriptorInput
-from lspe.nn.embed import (
-    CategoricalEmbedder,
-    ConstantEmbedder,
-    ContinuousEmbedder,
-    Embedder,
-    MixedEmbedder,
-    OGBEmbedder,
-)
+from lspe.nn.embed import embedder_for
+from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
-from lspe.nn.network import Final, Network, check_combination, check_signs
+from lspe.nn.network import Network
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
-from lspe.nn.readout import Head, Readout
+from lspe.nn.readout import Head
 from lspe.nn.san import SAN
-from lspe.nn.signs import Signs
 from lspe.ops.fused.principal import AGGREGATORS
 
-Probability = Annotated[float, Field(ge=0, lt=1)]
-MOST_LAYERS = 10_000
-"""Beyond any network; a slip of the keyboard is said at once."""
 
-
-class _NetworkConfig(Strict):
-    layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
-    hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
-    lspe: bool = False
-    encoding: str = NONE
-    k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-    signs: Signs = "random"
-    pair_encoding: str = NONE
-    pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-    final: Final = "structure"
-    readout: Readout = "mean"
-    dropout: Probability = 0.0
-    head_dropout: Probability = 0.0
-    residual: bool = True
-    normalize_positions: bool = False
-    position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
-    descriptors: OptionalDescriptorKind = "none"
-    extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
-
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        check_combination(self.encoding, self.k, self.lspe, self.final)
-        if self.encoding != NONE:
-            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
-        if self.pair_encoding != NONE:
-            check_encoding(self.pair_encoding, self.pair_k, "pair")
-        for what in ("heads", "towers"):
-            parts = getattr(self, what, None)
-            if parts and self.hidden_dim % parts:
-                raise ValueError(
-                    f"{parts} {what} cannot share hidden_dim={self.hidden_dim} evenly: choose a number that divides it"
-                )
-        return self
-
-    @property
-    def edge_width(self) -> int:
-        return self.hidden_dim
-
-    @property
-    def encodings(self) -> tuple[tuple[str, int], ...]:
-        """The encodings that the network reads from the graphs, and their numbers of columns."""
-        both = (self.encoding, self.k), (self.pair_encoding, self.pair_k)
-        return tuple((kind, k) for kind, k in both if kind != NONE)
-
-    def build_layers(self) -> list[nn.Module]:
-        raise NotImplementedError
-
-
-class GatedGCNConfig(_NetworkConfig):
+class GatedGCNConfig(NetworkConfig):
     name: Literal["gatedgcn"]
     size_norm: bool = False
 
@@ -107,7 +41,7 @@ class GatedGCNConfig(_NetworkConfig):
         ]
 
 
-class PNAConfig(_NetworkConfig):
+class PNAConfig(NetworkConfig):
     """``delta`` is the mean of log(in-degree + 1) over the training set; ``null``: to be taken from it."""
 
     name: Literal["pna"]
@@ -152,7 +86,7 @@ class PNAConfig(_NetworkConfig):
         return [TowerPNA(self.hidden_dim, self.edge_dim, towers=self.towers, **options) for _ in range(self.layers)]
 
 
-class SANConfig(_NetworkConfig):
+class SANConfig(NetworkConfig):
     name: Literal["san"]
     heads: Positive = 8
     gamma: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -163,7 +97,7 @@ class SANConfig(_NetworkConfig):
         return [SAN(self.hidden_dim, self.heads, gamma=gamma, **options) for _ in range(self.layers)]
 
 
-class GraphiTConfig(_NetworkConfig):
+class GraphiTConfig(NetworkConfig):
     name: Literal["graphit"]
     heads: Positive = 8
     beta: Annotated[float, Field(gt=0, le=1)] = 0.25
@@ -177,7 +111,20 @@ class GraphiTConfig(_NetworkConfig):
         ]
 
 
-ModelConfig = Annotated[GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig, Field(discriminator="name")]
+ModelConfig = Annotated[
+    GatedGCNConfig | PNAConfig | SANConfig | GraphiTConfig | LSPEConfig | GPSConfig | OwnConfig | GivenConfig,
+    Field(discriminator="name"),
+]
+NETWORKS: tuple[type[NetworkConfig], ...] = get_args(get_args(ModelConfig)[0])
+"""What a network can be."""
+
+
+def _with_feed_forward(model: NetworkConfig, layers: list[nn.Module]) -> list[nn.Module]:
+    """A feed-forward block behind each layer, where the network has them."""
+    if model.feed_forward == "none":
+        return layers
+    blocks = (FeedForward(model.hidden_dim, model.feed_forward, dropout=model.dropout) for _ in layers)
+    return [one for layer, block in zip(layers, blocks, strict=True) for one in (layer, block)]
 
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
@@ -187,8 +134,8 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
     head_dim = read_out + (0 if beside is None else model.hidden_dim)
     return Network(
-        _embedder(features, model.hidden_dim, model.edge_width),
-        model.build_layers(),
+        embedder_for(features, model.hidden_dim, model.edge_width),
+        _with_feed_forward(model, model.build_layers()),
         Head(head_dim, outputs, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
@@ -205,22 +152,3 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         dropout=model.head_dropout,
         descriptors=beside,
     )
-
-
-def _embedder(features: Features, dim: int, edge_dim: int) -> Embedder:
-    match features:
-        case CategoricalFeatures():
-            return CategoricalEmbedder(features.node_types, features.edge_types, dim, edge_dim)
-        case OGBFeatures():
-            return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
-        case ContinuousFeatures():
-            return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
-        case MixedFeatures():
-            return MixedEmbedder(
-                (features.node_types, features.node_features),
-                (features.edge_types, features.edge_features),
-                dim,
-                edge_dim,
-            )
-        case NoFeatures():
-            return ConstantEmbedder(dim, edge_dim)

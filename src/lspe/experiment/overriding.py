@@ -1,18 +1,23 @@
 """Change an experiment: single values by their place, or the protocol, the epochs, the data as a whole."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from lspe.config import ConfigError, read_yaml, unknown_name, validate
 from lspe.experiment.graph_source import GraphSource
+from lspe.experiment.network import NETWORKS
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, ProtocolKind
 from lspe.experiment.table_source import TableSource
 from lspe.experiment.value import OWN, Experiment
 
 
 def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
-    """Change values by their place: ``model.layers=4``, ``training.protocol.lr=3e-4``, ``training.batch_size=32``."""
+    """Change values by their place: ``model.layers=4``, ``training.protocol.lr=3e-4``, ``training.batch_size=32``.
+
+    With another ``model.name`` the network keeps of the old one's values those that it has too.
+    """
     values = experiment.model_dump()
+    changed: set[str] = set()
     for assignment in assignments:
         place, equals, text = assignment.partition("=")
         if not equals:
@@ -26,7 +31,18 @@ def override(experiment: Experiment, assignments: Iterable[str]) -> Experiment:
         if not isinstance(group, dict):
             raise ConfigError(f"--set {assignment}: {'.'.join(path)} is a value and has nothing below it")
         group[key] = _value(text, f"--set {assignment}")
+        changed.add(place.strip())
+    model = values["model"]
+    if "model.name" in changed and isinstance(model, dict):
+        values["model"] = {
+            key: value for key, value in model.items() if f"model.{key}" in changed or _has(model["name"], key)
+        }
     return validate(Experiment, values, "--set")
+
+
+def _has(name: Any, key: str) -> bool:
+    """Whether the network of that name has such a value; of one that does not exist, any."""
+    return all(key in one.model_fields for one in NETWORKS if get_args(one.model_fields["name"].annotation) == (name,))
 
 
 def _value(text: str, source: str) -> Any:

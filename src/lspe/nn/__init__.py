@@ -1,8 +1,18 @@
 """The layers and networks of the paper."""
 
 from lspe.nn.attention import FullGraphLayer, PairAttention
-from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
+from lspe.nn.embed import (
+    CategoricalEmbedder,
+    ConstantEmbedder,
+    ContinuousEmbedder,
+    Embedder,
+    MixedEmbedder,
+    OGBEmbedder,
+    embedder_for,
+)
+from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import GatedGCN
+from lspe.nn.gps import GPS, GraphAttention
 from lspe.nn.graphit import GraphiT
 from lspe.nn.losses import positional_loss
 from lspe.nn.network import Network, Output
@@ -15,6 +25,7 @@ from lspe.nn.topology import Topology
 from lspe.nn.wrap import LSPE
 
 __all__ = [
+    "GPS",
     "LSPE",
     "PNA",
     "SAN",
@@ -23,10 +34,13 @@ __all__ = [
     "ConstantEmbedder",
     "ContinuousEmbedder",
     "Embedder",
+    "FeedForward",
     "FullGraphLayer",
     "GatedGCN",
+    "GraphAttention",
     "GraphiT",
     "Head",
+    "MixedEmbedder",
     "Network",
     "OGBEmbedder",
     "Output",
@@ -36,6 +50,7 @@ __all__ = [
     "Topology",
     "TowerPNA",
     "center_and_normalize",
+    "embedder_for",
     "positional_loss",
     "readout",
 ]

@@ -9,7 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE
+from lspe.features import (
+    OGB_ATOM_TABLE,
+    OGB_BOND_TABLE,
+    CategoricalFeatures,
+    ContinuousFeatures,
+    Features,
+    MixedFeatures,
+    NoFeatures,
+    OGBFeatures,
+)
 from lspe.ops import fusible, is_unchanged
 from lspe.ops.fused.edge_maps import look_up
 
@@ -199,6 +208,26 @@ class ConstantEmbedder(Embedder):
 
     def added_pair(self) -> Tensor:
         return self.pair[0]
+
+
+def embedder_for(features: Features, dim: int, edge_dim: int) -> Embedder:
+    """What embeds such features of nodes and edges, with fresh weights; data say theirs (``data.features``)."""
+    match features:
+        case CategoricalFeatures():
+            return CategoricalEmbedder(features.node_types, features.edge_types, dim, edge_dim)
+        case OGBFeatures():
+            return OGBEmbedder(dim, edge_dim, chirality_tags=features.chirality_tags)
+        case ContinuousFeatures():
+            return ContinuousEmbedder(features.node_features, features.edge_features, dim, edge_dim)
+        case MixedFeatures():
+            return MixedEmbedder(
+                (features.node_types, features.node_features),
+                (features.edge_types, features.edge_features),
+                dim,
+                edge_dim,
+            )
+        case NoFeatures():
+            return ConstantEmbedder(dim, edge_dim)
 
 
 def _look_up(table: nn.Embedding, types: Tensor, what: str) -> Tensor:

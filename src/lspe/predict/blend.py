@@ -15,6 +15,7 @@ from lspe.data.words import TaskKind
 from lspe.errors import UserError
 from lspe.files import write_json
 from lspe.forest import Forest
+from lspe.nn import Network
 from lspe.training.run import Run, open_runs
 
 BLEND = "blend.json"
@@ -105,14 +106,14 @@ def mean_loss(y: Floats, predicted: Floats, task: TaskKind) -> float:
     return float(each[known].mean())
 
 
-def units_of(path: Path) -> Iterator[tuple[list[Run], Forest | None, Blend]]:
+def units_of(path: Path, network: Network | None = None) -> Iterator[tuple[list[Run], Forest | None, Blend]]:
     """What predicts as one, with its weights: the networks of a folder and its forest, else each network alone."""
     weights = Blend.read(path)
-    runs = open_runs(path)
+    runs = open_runs(path, network)
     if weights is not None:
         yield runs, Forest.open(path / FOREST) if weights.forest else None, weights
     elif len(runs) == 1 and runs[0].path == path:
         yield runs, None, Blend(1.0, 0.0)
     else:
         for run in runs:
-            yield from units_of(run.path)
+            yield from units_of(run.path, network)

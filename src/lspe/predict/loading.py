@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from lspe.forest import Forest
+from lspe.nn import Network
 from lspe.predict.blend import units_of
 from lspe.predict.member import Member
 from lspe.predict.predictor import Predictor
@@ -15,7 +16,7 @@ from lspe.training.words import Which
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Predictor:
+def load(runs: Paths, *, which: Which = "reported", device: str = "auto", network: Network | None = None) -> Predictor:
     """The networks of one or several run folders, ready to predict.
 
     Several runs, or a folder with several members, seeds or folds, are an ensemble; a run with a forest is a blend.
@@ -26,6 +27,8 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
         runs: run folders.
         which: the weights the protocol reports, those of the ``last`` epoch or of the ``best`` one.
         device: ``auto`` takes a GPU where there is one.
+        network: where that of the runs was given as an object (:func:`lspe.train`), one like it; its weights do not
+            count.
 
     """
     paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
@@ -33,7 +36,7 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
     forests: list[Forest] = []
     weights: list[float] = []
     of_forests: list[float] = []
-    units = [unit for path in paths for unit in units_of(Run.open(path).path)]
+    units = [unit for path in paths for unit in units_of(Run.open(path).path, network)]
     for runs_of_unit, forest, blend in units:
         members += [Member.of_run(run, which) for run in runs_of_unit]
         weights += [blend.networks / len(runs_of_unit)] * len(runs_of_unit)

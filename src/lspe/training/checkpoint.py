@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lspe.errors import UserError
 from lspe.files import complete_or_nothing
@@ -24,6 +25,17 @@ FORMAT = 1
 
 class CheckpointError(UserError):
     """A checkpoint that cannot be written or read."""
+
+
+def copied(value: Any) -> Any:
+    """A state as it is now: tensors in it are copied to the CPU's memory."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: copied(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(copied(one) for one in value)
+    return value
 
 
 def save(path: Path, state: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import warnings
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,22 @@ from lspe.data.packed.targets import is_known
 from lspe.devices import check_device
 from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
+from lspe.experiment.given import with_network
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
 from lspe.training import checkpoint
-from lspe.training.callbacks import LAST, Bookkeeper, epoch_of_lowest_loss
+from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
+from lspe.training.given import check_network
 from lspe.training.lock import hold
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.progress import Progress
-from lspe.training.run import INTERFACE, REPEATS, Interface, Run, RunError, check_free, go_on_with
-from lspe.training.stopping import reason_to_stop
+from lspe.training.resuming import check_same, differences, reason_it_ended
+from lspe.training.run import INTERFACE, REPEATS, Interface, Run, check_free, go_on_with
 from lspe.training.summary import make_summary
 from lspe.training.transfer import transfer
 from lspe.training.words import Device
@@ -53,6 +56,7 @@ def fit(
     folder: Path,
     *,
     resume: bool = False,
+    network: Network | None = None,
     start: Network | None = None,
     device: Device = "auto",
     devices: int = 1,
@@ -70,6 +74,8 @@ def fit(
         folder: the run folder. It must not hold a run unless ``resume`` is set; one whose training ended before its
             first checkpoint may be used again. No other training is let into it meanwhile.
         resume: go on from the last checkpoint of ``folder``; a finished run is left as it is.
+        network: a network to train in the place of the experiment's own, from the weights it has; it stays as it is,
+            and a copy is trained. The run predicts and goes on where one like it is given again.
         start: a network whose weights to begin with; see :func:`lspe.training.transfer.transfer` for what may differ.
         device: ``auto`` takes a GPU where there is one.
         devices: processes on this machine that share each batch.
@@ -84,19 +90,23 @@ def fit(
     progress = progress if progress is not None and is_first() else Progress()
     threads = threads or default_threads(devices)
     torch.set_num_threads(threads)
+    if network is not None:
+        experiment = with_network(experiment, network)
     if experiment.fold is not None:
         data = data.fold(experiment.fold)
     data = seen_by_member(experiment, data)
     experiment = fit_to_data(experiment, data)
+    if network is not None:
+        check_network(network, experiment, data)
     _check_processes(data, devices * nodes)
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
-        stopped = "" if state is None else _was_stopped(experiment, state, folder)
+        stopped = "" if state is None else reason_it_ended(experiment, state, folder)
         if stopped and (folder / "summary.json").is_file():
-            return Run.open(folder)
+            return Run(folder, network)
 
         objective = objective_for(experiment, data)
-        module = fresh_module(experiment, data, objective)
+        module = fresh_module(experiment, data, objective, network)
         keeper = Bookkeeper(
             folder,
             experiment.task.metric,
@@ -111,7 +121,7 @@ def fit(
             with checkpoint.in_use(folder / LAST):
                 module.restore(state)
                 keeper.restore(state)
-                notes = _differences(state, threads, devices * nodes)
+                notes = differences(state, threads, devices * nodes)
             keeper.stopped = stopped
         then = go_on_with(folder)
         if is_first():
@@ -122,10 +132,10 @@ def fit(
             (folder / "summary.json").unlink(missing_ok=True)
             _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
         wait_for_all()
-        summary = make_summary(Run(folder), module, data, keeper)
+        summary = make_summary(Run(folder, network), module, data, keeper)
         if is_first():
             write_json(folder / "summary.json", summary, then=then)
-        return Run(folder)
+        return Run(folder, network)
 
 
 def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str, Any] | None:
@@ -136,44 +146,8 @@ def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str
         return None
     if not (folder / CONFIG).is_file():
         return None
-    _check_same(Run(folder).config, experiment, folder)
+    check_same(Run(folder).config, experiment, folder)
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
-
-
-def _was_stopped(experiment: Experiment, state: dict[str, Any], folder: Path) -> str:
-    """Why a run had ended at the state of a checkpoint; '' if it goes on."""
-    with checkpoint.in_use(folder / LAST):
-        lr = state["optimizer"]["param_groups"][0]["lr"]
-        return reason_to_stop(
-            experiment.training.protocol,
-            epoch=state["epoch"],
-            seconds=state["seconds"],
-            lr=lr,
-            lowest=epoch_of_lowest_loss(state["history"]),
-        )
-
-
-def _check_same(old: Experiment, new: Experiment, folder: Path) -> None:
-    """A run goes on as it began; only the limits of the paper's protocol may be moved."""
-    before, after = _flat(old.model_dump()), _flat(new.model_dump())
-    movable = set()
-    if new.training.protocol.kind == "paper":
-        movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
-    for place in sorted((before.keys() | after.keys()) - movable):
-        if before.get(place) != after.get(place):
-            raise RunError(
-                f"{folder} was begun with {place} = {before.get(place)}, not {after.get(place)}: "
-                "leave the option out to go on, or choose another --out for a new run"
-            )
-
-
-def _flat(values: Any, place: str = "") -> dict[str, Any]:
-    if not isinstance(values, dict):
-        return {place: values}
-    flat: dict[str, Any] = {}
-    for name, below in values.items():
-        flat |= _flat(below, f"{place}.{name}" if place else name)
-    return flat
 
 
 def _check_processes(data: GraphData, processes: int) -> None:
@@ -203,14 +177,16 @@ def objective_for(experiment: Experiment, data: GraphData) -> Objective:
     return Objective.of(experiment.task, y, standardize=experiment.training.standardize)
 
 
-def fresh_module(experiment: Experiment, data: GraphData, objective: Objective) -> TrainingModule:
-    """The network of an experiment with fresh weights, and what trains it."""
+def fresh_module(
+    experiment: Experiment, data: GraphData, objective: Objective, given: Network | None = None
+) -> TrainingModule:
+    """The network of an experiment with fresh weights, or a copy of the one that was given, and what trains it."""
     train, val = data.split("train"), data.split("val")
     for name, part in (("training", train), ("validation", val)):
         if not is_known(part.y).any():
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
     torch.manual_seed(experiment.seed)
-    network = build_network(experiment)
+    network = build_network(experiment) if given is None else deepcopy(given)
     if isinstance(network.descriptors, DescriptorInput):
         network.descriptors.standardize_by(torch.from_numpy(train.column("descriptors").copy()))
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
@@ -283,13 +259,3 @@ def run_epochs(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
         trainer.fit(module)
-
-
-def _differences(state: dict[str, Any], threads: int, devices: int) -> list[str]:
-    """What is not as it was when the run began, so that it may not go on to the last digit as it would have."""
-    now = {"threads": threads, "processes": devices, "torch": torch.__version__}
-    return [
-        f"the run was begun with {what} {state[what]} and goes on with {new}: last digits may differ"
-        for what, new in now.items()
-        if state[what] != new
-    ]

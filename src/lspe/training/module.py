@@ -21,6 +21,7 @@ from lspe.errors import UserError
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
 from lspe.experiment.task import SCORES
 from lspe.nn import Network
+from lspe.training import checkpoint
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, graph_of_target, loss_sums, mean_loss
@@ -223,7 +224,7 @@ class TrainingModule(LightningModule):
 
     def state(self) -> dict[str, Any]:
         """All that training goes on from, as plain values and copies of tensors."""
-        return _copied(
+        return checkpoint.copied(
             {
                 "epoch": self.epoch,
                 "network": self.network.state_dict(),
@@ -282,13 +283,3 @@ _ADVICE = (
 def _listed(numbers: Any, most: int = 12) -> str:
     shown = ", ".join(str(number) for number in sorted(numbers)[:most])
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().to("cpu", copy=True)
-    if isinstance(value, dict):
-        return {key: _copied(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_copied(one) for one in value)
-    return value

@@ -23,7 +23,8 @@ import io
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -140,11 +141,12 @@ class Run:
     """
 
     path: Path
+    given: Network | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Run:
-        """The run in folder ``path``."""
-        run = cls(Path(path))
+    def open(cls, path: str | os.PathLike[str], network: Network | None = None) -> Run:
+        """The run in folder ``path``; one whose network was given as an object takes one like it."""
+        run = cls(Path(path), network)
         if not os.path.isdir(run.path):
             raise RunError(f"{path}: there is no such run folder")
         if not os.path.isfile(run.path / CONFIG):
@@ -228,7 +230,7 @@ class Run:
     def network(self, which: Which = "reported") -> Network:
         """The trained network, in evaluation mode, with the weights that count (averaged ones where there are)."""
         state = self.checkpoint(which)
-        network = build_network(self.config)
+        network = build_network(self.config) if self.given is None else deepcopy(self.given)
         with checkpoint.in_use(self._checkpoint_path(which)):
             weights = state["network"] if state["average"] is None else state["average"]["network"]
             network.load_state_dict(weights)
@@ -280,8 +282,8 @@ def go_on_with(folder: Path) -> str:
     return f"go on with: lspe train {folder} --resume"
 
 
-def open_runs(path: str | Path) -> list[Run]:
-    """The single runs of a folder, whether it is one run or holds several."""
-    run = Run.open(path)
+def open_runs(path: str | Path, network: Network | None = None) -> list[Run]:
+    """The single runs of a folder, whether it is one run or holds several; see :meth:`Run.open`."""
+    run = Run.open(path, network)
     below = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
-    return [Run.open(one) for one in below] if below else [run]
+    return [Run.open(one, network) for one in below] if below else [run]

@@ -68,7 +68,7 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
             raise Interrupted(folder) from None
         if is_first():
             write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
-    return Run(folder)
+    return Run(folder, options.get("network"))
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""What every network has, whatever its layers are, as a value."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from lspe.config import Strict
+from lspe.data.words import OptionalDescriptorKind
+from lspe.encodings.kinds import NONE, check_encoding
+from lspe.features import WIDEST
+from lspe.nn.feed_forward import Normed
+from lspe.nn.network import Final, check_combination, check_signs
+from lspe.nn.readout import Readout
+from lspe.nn.signs import Signs
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+MOST_LAYERS = 10_000
+"""Beyond any network; a slip of the keyboard is said at once."""
+
+
+class NetworkConfig(Strict):
+    """Width, depth, encodings, positions and readout; the layers are those of each network's own."""
+
+    layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+    hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
+    lspe: bool = False
+    encoding: str = NONE
+    k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    signs: Signs = "random"
+    pair_encoding: str = NONE
+    pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    final: Final = "structure"
+    readout: Readout = "mean"
+    dropout: Probability = 0.0
+    head_dropout: Probability = 0.0
+    residual: bool = True
+    feed_forward: Literal["none"] | Normed = "none"
+    normalize_positions: bool = False
+    position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
+    descriptors: OptionalDescriptorKind = "none"
+    extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        check_combination(self.encoding, self.k, self.lspe, self.final)
+        if self.encoding != NONE:
+            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
+        if self.pair_encoding != NONE:
+            check_encoding(self.pair_encoding, self.pair_k, "pair")
+        for what in ("heads", "towers"):
+            parts = getattr(self, what, None)
+            if parts and self.hidden_dim % parts:
+                raise ValueError(
+                    f"{parts} {what} cannot share hidden_dim={self.hidden_dim} evenly: choose a number that divides it"
+                )
+        return self
+
+    @property
+    def edge_width(self) -> int:
+        """The width of e."""
+        return self.hidden_dim
+
+    @property
+    def encodings(self) -> tuple[tuple[str, int], ...]:
+        """The encodings that the network reads from the graphs, and their numbers of columns."""
+        both = (self.encoding, self.k), (self.pair_encoding, self.pair_k)
+        return tuple((kind, k) for kind, k in both if kind != NONE)
+
+    def build_layers(self) -> list[nn.Module]:
+        """The layers, with fresh weights."""
+        raise NotImplementedError
