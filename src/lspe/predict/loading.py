@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
+from lspe.data.packed.container import open_arrays
 from lspe.forest import Forest
 from lspe.predict.blend import units_of
+from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.predictor import Predictor
 from lspe.training.run import Run
@@ -41,4 +44,12 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto") -> Pre
             forests.append(forest)
             of_forests.append(blend.forest)
     half_widths = units[0][2].half_widths if len(units) == 1 and which == "reported" else ()
-    return Predictor(members, forests=forests, weights=[*weights, *of_forests], half_widths=half_widths, device=device)
+    known = Path(paths[0]) / KNOWN
+    return Predictor(
+        members,
+        forests=forests,
+        weights=[*weights, *of_forests],
+        half_widths=half_widths,
+        known=KnownMolecules.from_file(open_arrays(known)) if len(paths) == 1 and known.is_file() else None,
+        device=device,
+    )
