@@ -15,8 +15,9 @@ def predict(
         list[str],
         typer.Argument(
             metavar="RUN... TABLE",
-            help="Run folders (several are an ensemble), then a table with SMILES (CSV, TSV, Parquet, .smi; "
-            "- is the standard input) unless --smiles gives molecules, or graphs (.npz, .parquet, .json, a folder).",
+            help="Run folders (several are an ensemble) or an exported model; then a table with SMILES (CSV, TSV, "
+            "Parquet, .smi, SDF; - is the standard input) unless --smiles gives molecules, or graphs (.npz, .parquet, "
+            ".json, a folder).",
         ),
     ],
     smiles: Annotated[list[str] | None, typer.Option(help="A molecule; repeat for several.")] = None,

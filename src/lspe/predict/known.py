@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lspe.data import GraphData
 from lspe.data.errors import CorruptFileError
 from lspe.data.molecules.descriptors import describe, describe_here
-from lspe.data.packed.container import Array, ArrayFile, ArrayWriter
+from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.words import Fragments, TaskKind
 from lspe.predict.member import GraphsWithEncodings, Member
 
@@ -78,14 +78,19 @@ class KnownMolecules:
         }
 
     @classmethod
-    def from_file(cls, file: ArrayFile, place: str = "") -> KnownMolecules:
-        """What :meth:`arrays` gave, where the arrays of a file begin with ``place``."""
-        try:
-            parts = {name: file.arrays[f"{place}{name}"] for name in ("smiles", "names", "y", "vectors", "bits")}
-        except KeyError as error:
-            raise CorruptFileError(f"{file.path} holds no molecules ({error}): put back a copy of it") from None
+    def from_arrays(cls, arrays: Mapping[str, Array], place: str = "") -> KnownMolecules:
+        """The inverse of :meth:`arrays`, whose names begin with ``place``."""
+        parts = {name: arrays[f"{place}{name}"] for name in ("smiles", "names", "y", "vectors", "bits")}
         smiles, names = _as_texts(parts["smiles"]), _as_texts(parts["names"])
         return cls(smiles, names, parts["y"], parts["vectors"], parts["bits"])
+
+    @classmethod
+    def open(cls, path: Path) -> KnownMolecules:
+        """What :meth:`save` wrote."""
+        try:
+            return cls.from_arrays(open_arrays(path).arrays)
+        except LookupError as error:
+            raise CorruptFileError(f"{path} holds no molecules ({error}): put back a copy of it") from None
 
     def save(self, path: Path) -> None:
         """Write everything into one file."""

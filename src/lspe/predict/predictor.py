@@ -45,6 +45,7 @@ class Predictor:
         class_names: of a multi-class target.
         half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
         known: the molecules it was trained on; ``None`` where they are not kept.
+        card: of a model that was exported: what it was trained on, how good it is and where not to trust it.
         reasons: of the last call: why a molecule, by its position, has no value.
 
     """
@@ -57,16 +58,21 @@ class Predictor:
         weights: Sequence[float] | None = None,
         half_widths: Sequence[float] = (),
         known: KnownMolecules | None = None,
+        card: str = "",
         device: str = "auto",
     ) -> None:
         if not members:
             raise UserError("there is no run to predict with")
         self.members = list(members)
         self.forests = list(forests)
-        given = np.ones(len(self.members) + len(self.forests)) if weights is None else np.array(weights)
+        count = len(self.members) + len(self.forests)
+        given = np.ones(count) if weights is None else np.array(weights)
+        if given.shape != (count,):
+            raise ValueError(f"{given.shape} weights for {count} networks and forests")
         self.weights: Floats = given / given.sum()
         self.half_widths = np.array(half_widths)
         self.known = known
+        self.card = card
         first = self.members[0]
         self.level = first.level
         self.task = first.experiment.task.kind

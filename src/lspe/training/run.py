@@ -147,7 +147,8 @@ class Run:
         """The run in folder ``path``."""
         run = cls(Path(path))
         if not os.path.isdir(run.path):
-            raise RunError(f"{path}: there is no such run folder")
+            hint = ": it is a file; lspe predict, lspe explore and lspe.load open models" if run.path.is_file() else ""
+            raise RunError(f"{path}: there is no such run folder{hint}")
         if not os.path.isfile(run.path / CONFIG):
             parts = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
             hint = f"; it holds runs: {', '.join(map(str, parts))}" if parts else ""
