@@ -119,30 +119,44 @@ class Forest:
             [np.mean([trees.predict(columns) for trees in target], axis=0) for target in self.targets], axis=1
         )
 
+    def arrays(self) -> dict[str, Array]:
+        """Everything as numbers, for a file."""
+        arrays = {}
+        for number, target in enumerate(self.targets):
+            for kind, trees in enumerate(target):
+                for name in _ARRAYS:
+                    array = getattr(trees, name)
+                    small = np.float64 if array.dtype.kind == "f" else np.int16 if name == "feature" else np.int32
+                    arrays[f"{number}/{kind}/{name}"] = array.astype(small)
+        return arrays
+
+    def about(self) -> list[list[dict[str, Any]]]:
+        """What belongs to :meth:`arrays`, as plain values."""
+        return [[{"depth": trees.depth, "link": trees.link} for trees in target] for target in self.targets]
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array], about: Sequence[Sequence[Any]], place: str = "") -> Forest:
+        """The inverse of :meth:`arrays`, whose names begin with ``place``, and :meth:`about`."""
+        return cls(
+            tuple(
+                tuple(_of_file(arrays, f"{place}{number}/{kind}", **one) for kind, one in enumerate(target))
+                for number, target in enumerate(about)
+            )
+        )
+
     def save(self, path: Path) -> None:
         """Write everything into one file."""
         with ArrayWriter(path) as writer:
-            about = []
-            for number, target in enumerate(self.targets):
-                about.append([{"depth": trees.depth, "link": trees.link} for trees in target])
-                for kind, trees in enumerate(target):
-                    for name in _ARRAYS:
-                        array = getattr(trees, name)
-                        small = np.float64 if array.dtype.kind == "f" else np.int16 if name == "feature" else np.int32
-                        writer.append(f"{number}/{kind}/{name}", array.astype(small))
-            writer.finish({"forest": about})
+            for name, array in self.arrays().items():
+                writer.append(name, array)
+            writer.finish({"forest": self.about()})
 
     @classmethod
     def open(cls, path: Path) -> Forest:
         """What :meth:`save` wrote."""
         file = open_arrays(path)
         try:
-            return cls(
-                tuple(
-                    tuple(_of_file(file.arrays, f"{number}/{kind}", **about) for kind, about in enumerate(target))
-                    for number, target in enumerate(file.meta["forest"])
-                )
-            )
+            return cls.from_arrays(file.arrays, file.meta["forest"])
         except (LookupError, TypeError) as error:
             raise CorruptFileError(f"{path} holds no forest ({error}): put back a copy of it, or train again") from None
 

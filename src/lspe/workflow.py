@@ -45,6 +45,8 @@ from lspe.own_parts import path_of
 from lspe.plots.predictions import picture_of
 from lspe.plots.scores import training_curves
 from lspe.plots.style import save
+from lspe.predict.known import KNOWN, KnownMolecules
+from lspe.predict.member import Member
 from lspe.predict.splits import predict_split, together
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
@@ -321,7 +323,8 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
 def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int) -> None:
     """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
 
-    What predicts as one is put together first.
+    The molecules of a table that were learned from are kept, to compare others with them. What predicts as one is put
+    together first.
     """
     runs = open_runs(run.path, run.given)
     save(training_curves(runs), run.path / "curves", "png")
@@ -330,6 +333,8 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
         if data.report.findings:
             data.report.write_csv(run.path / "rows.csv")
             progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
+    if data.smiles is not None:
+        KnownMolecules.of(Member.of_run(runs[0]), data).save(run.path / KNOWN)
     if run.config.dataset == OWN:
         tests = []
         for one in [run] if (run.config.training.members or 1) > 1 else runs:

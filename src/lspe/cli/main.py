@@ -14,6 +14,7 @@ from lspe.cli.doctor import doctor
 from lspe.cli.encode import encode
 from lspe.cli.evaluate import evaluate
 from lspe.cli.explore import explore
+from lspe.cli.export import export
 from lspe.cli.plot import plot
 from lspe.cli.predict import predict
 from lspe.cli.presets import presets
@@ -50,7 +51,7 @@ def main(
         os.environ[DEBUG] = "1"
 
 
-for command in (train, predict, evaluate, reproduce, presets, encode, compare, plot, explore, doctor):
+for command in (train, predict, evaluate, export, reproduce, presets, encode, compare, plot, explore, doctor):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

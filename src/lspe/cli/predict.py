@@ -15,8 +15,9 @@ def predict(
         list[str],
         typer.Argument(
             metavar="RUN... TABLE",
-            help="Run folders (several are an ensemble), then a table with SMILES (CSV, TSV, Parquet, .smi; "
-            "- is the standard input) unless --smiles gives molecules, or graphs (.npz, .parquet, .json, a folder).",
+            help="Run folders (several are an ensemble) or an exported model; then a table with SMILES (CSV, TSV, "
+            "Parquet, .smi, SDF; - is the standard input) unless --smiles gives molecules, or graphs (.npz, .parquet, "
+            ".json, a folder).",
         ),
     ],
     smiles: Annotated[list[str] | None, typer.Option(help="A molecule; repeat for several.")] = None,
@@ -29,6 +30,10 @@ def predict(
     embeddings: Annotated[
         Path | None, typer.Option(help="Also write vectors of molecules and atoms: .npz or .parquet.")
     ] = None,
+    explain: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also draw which atoms and bonds push each prediction, with numbers."),
+    ] = None,
     weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
@@ -39,6 +44,7 @@ def predict(
 
     Examples: lspe predict runs/logS molecules.csv -o predicted.csv
               lspe predict runs/logS --smiles CCO --smiles c1ccccc1
+              lspe predict runs/logS --smiles CCO --explain why
               lspe predict runs/mine graphs.npz -o predicted.csv
               cat molecules.smi | lspe predict runs/a runs/b -
     """
@@ -47,6 +53,8 @@ def predict(
     from lspe.predict.graph_files import are_graphs, predict_graph_files
     from lspe.predict.tables import predict_table
 
+    if explain is not None:
+        from lspe.plots.explained import ExplanationFolder
     runs, table = (names, smiles) if smiles else (names[:-1], names[-1])
     if not runs or (os.path.isfile(Path(names[-1], "config.yaml")) and not smiles):
         raise UserError(
@@ -54,15 +62,26 @@ def predict(
             "or give --smiles"
         )
     predictor = load(runs, which=weights, device=device)
+    why = None if explain is None else ExplanationFolder(predictor, explain)
     try:
         if isinstance(table, str) and are_graphs(table):
+            if why is not None:
+                raise UserError(f"--explain is for molecules, and {table} holds graphs: give SMILES")
             summary: object = predict_graph_files(predictor, table, output, embeddings=embeddings)
         else:
             summary = predict_table(
-                predictor, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=workers
+                predictor,
+                table,
+                output,
+                smiles_column=smiles_column,
+                embeddings=embeddings,
+                processes=workers,
+                watch=None if why is None else why.add,
             )
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     where = "" if output == "-" else f": {output}"
     typer.echo(f"{summary}{where}", err=True)
+    if why is not None:
+        typer.echo(why.finish(), err=True)

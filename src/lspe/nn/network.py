@@ -33,6 +33,17 @@ class Output(NamedTuple):
     p: Tensor | None
 
 
+class Embedded(NamedTuple):
+    r"""What a network sees of graphs: :math:`h^0` ``[N, d]``, the embedded encoding ``p`` ``[N, d]``, :math:`e^0`
+    ``[E, edge_dim]`` and the embedded descriptors ``[B, d]``; ``None`` where the network has none.
+    """
+
+    h: Tensor
+    p: Tensor | None
+    e: Tensor
+    descriptors: Tensor | None
+
+
 class Network(nn.Module):
     r"""A network for graphs, with or without positions.
 
@@ -133,33 +144,44 @@ class Network(nn.Module):
     def run(self, data: Data, topology: Topology | None = None) -> Output:
         """Output, final node features and final positions of a ``Data`` or ``Batch``."""
         graph = Topology.of(data) if topology is None else topology
-        h, p, e = self.embedder.nodes(data), None, self.embedder.edges(data)
-        p_start = self._embed_encoding(data, graph, h)
-        if self.lspe:
-            p = p_start
-        elif p_start is not None and self.final != "structure+encoding":
-            h = h + p_start
-        added = self.embedder.added_pair()
+        return self.run_from(self.embed(data, graph), data, graph)
+
+    def embed(self, data: Data, graph: Topology) -> Embedded:
+        """What the network sees of graphs before its first layer."""
+        h, e = self.embedder.nodes(data), self.embedder.edges(data)
         if self._pair_kind is not None:
             of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
             e = e + self.embed_pair(of_edges.to(e))
-            if self._attends_to_all:
-                added = added + self.embed_pair(self._encoding_of_added_pairs(data, graph, e.dtype))
+        return Embedded(h, self._embed_encoding(data, graph, h), e, self._embed_descriptors(data))
+
+    def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
+        """The rest of the network; of ``data`` only what pairs without an edge share is still read."""
+        h, p, e = start.h, None, start.e
+        if self.lspe:
+            p = start.p
+        elif start.p is not None and self.final != "structure+encoding":
+            h = h + start.p
+        added = self.embedder.added_pair()
+        if self._pair_kind is not None and self._attends_to_all:
+            added = added + self.embed_pair(self._encoding_of_added_pairs(data, graph, e.dtype))
         graph = graph.with_added_pair(added)
         h, p, e = run_layers(self.layers, h, p, e, graph)
-        p = self._final_positions(p if self.lspe else p_start, graph)
+        p = self._final_positions(p if self.lspe else start.p, graph)
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        return Output(self.head(self._with_descriptors(readout(h, e, graph, self.readout), data)), h, p)
+        read_out = readout(h, e, graph, self.readout)
+        if start.descriptors is not None:
+            read_out = torch.cat([read_out, start.descriptors], dim=-1)
+        return Output(self.head(read_out), h, p)
 
-    def _with_descriptors(self, read_out: Tensor, data: Data) -> Tensor:
-        """``[B, d]`` → ``[B, d]``, or ``[B, 2 d]`` where the network takes descriptors."""
+    def _embed_descriptors(self, data: Data) -> Tensor | None:
+        """``[B, d]`` of the descriptors, where the network takes some."""
         if self.descriptors is None:
-            return read_out
+            return None
         if getattr(data, "descriptors", None) is None:
             raise ValueError("the data have no 'descriptors', which the network takes beside its readout")
-        return torch.cat([read_out, self.descriptors(data.descriptors)], dim=-1)
+        return self.descriptors(data.descriptors)
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""

@@ -1,47 +1,70 @@
-"""From run folders to what predicts."""
+"""From run folders, or files that hold a whole model, to what predicts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from lspe.forest import Forest
 from lspe.nn import Network
-from lspe.predict.blend import units_of
+from lspe.predict.blend import Blend, units_of
+from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
+from lspe.predict.model_file import MODEL_SUFFIX, open_model
 from lspe.predict.predictor import Predictor
-from lspe.training.run import Run
+from lspe.training.run import Run, RunError
 from lspe.training.words import Which
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def load(runs: Paths, *, which: Which = "reported", device: str = "auto", network: Network | None = None) -> Predictor:
-    """The networks of one or several run folders, ready to predict.
+    """The networks of one or several run folders, or of a file that ``lspe export`` wrote, ready to predict.
 
     Several runs, or a folder with several members, seeds or folds, are an ensemble; a run with a forest is a blend.
 
     >>> lspe.load("runs/logS").predict("CCO")
+    >>> lspe.load("model.lspe").predict("CCO")
 
     Args:
-        runs: run folders.
+        runs: run folders, or one file.
         which: the weights the protocol reports, those of the ``last`` epoch or of the ``best`` one.
         device: ``auto`` takes a GPU where there is one.
         network: where that of the runs was given as an object (:func:`lspe.train`), one like it; its weights do not
             count.
 
     """
-    paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
-    members: list[Member] = []
-    forests: list[Forest] = []
-    weights: list[float] = []
-    of_forests: list[float] = []
-    units = [unit for path in paths for unit in units_of(Run.open(path).path, network)]
-    for runs_of_unit, forest, blend in units:
-        members += [Member.of_run(run, which) for run in runs_of_unit]
-        weights += [blend.networks / len(runs_of_unit)] * len(runs_of_unit)
-        if forest is not None:
-            forests.append(forest)
-            of_forests.append(blend.forest)
-    half_widths = units[0][2].half_widths if len(units) == 1 and which == "reported" else ()
-    return Predictor(members, forests=forests, weights=[*weights, *of_forests], half_widths=half_widths, device=device)
+    paths = [Path(runs)] if isinstance(runs, str | os.PathLike) else [Path(one) for one in runs]
+    files = [path for path in paths if path.suffix == MODEL_SUFFIX and path.is_file()]
+    if files and (len(paths) > 1 or which != "reported"):
+        raise RunError(f"{files[0]} is a whole model with one set of weights: give it alone, without --weights")
+    if files:
+        return open_model(files[0], device=device)
+    units = [unit for path in paths for unit in _units(path, which, network)]
+    networks = [member for unit in units for member in unit.members]
+    shares = [unit.blend.networks / len(unit.members) for unit in units for _ in unit.members]
+    grown = [unit for unit in units if unit.forest is not None]
+    alone = units[0].blend if len(units) == 1 and which == "reported" else Blend(1.0, 0.0)
+    known = paths[0] / KNOWN
+    return Predictor(
+        networks,
+        forests=[unit.forest for unit in grown if unit.forest is not None],
+        weights=[*shares, *(unit.blend.forest for unit in grown)],
+        half_widths=alone.half_widths,
+        known=KnownMolecules.open(known) if len(paths) == 1 and known.is_file() else None,
+        device=device,
+    )
+
+
+@dataclass(frozen=True)
+class _Unit:
+    members: list[Member]
+    forest: Forest | None
+    blend: Blend
+
+
+def _units(path: Path, which: Which, network: Network | None) -> Iterator[_Unit]:
+    for runs, forest, blend in units_of(Run.open(path).path, network):
+        yield _Unit([Member.of_run(run, which) for run in runs], forest, blend)

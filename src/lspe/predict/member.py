@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
 from lspe.data.packed.container import Array
-from lspe.data.words import DescriptorKind, Level
+from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
@@ -61,6 +61,11 @@ class Member:
     def level(self) -> Level:
         """What a prediction belongs to."""
         return self.experiment.task.level
+
+    @property
+    def fragments(self) -> Fragments:
+        """What is done with molecules of several parts."""
+        return self.interface.fragments  # type: ignore[return-value]
 
     @property
     def objective(self) -> Objective:

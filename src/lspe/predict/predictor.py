@@ -14,15 +14,17 @@ from torch_geometric.data import Data
 from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.container import Array
-from lspe.data.words import DescriptorKind, Fragments, Level
+from lspe.data.words import DescriptorKind, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
+from lspe.predict.known import KnownMolecules
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
 from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
 from lspe.predict.predictions import Embeddings, Floats, Predictions
 
 if TYPE_CHECKING:
+    from lspe.predict.explanation import Explanation
     from lspe.predict.tables import TableSummary
 
 Piece = TypeVar("Piece")
@@ -42,6 +44,8 @@ class Predictor:
         task_names: of the targets.
         class_names: of a multi-class target.
         half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
+        known: the molecules it was trained on; ``None`` where they are not kept.
+        card: of a model that was exported: what it was trained on, how good it is and where not to trust it.
         reasons: of the last call: why a molecule, by its position, has no value.
 
     """
@@ -53,22 +57,29 @@ class Predictor:
         forests: Sequence[Forest] = (),
         weights: Sequence[float] | None = None,
         half_widths: Sequence[float] = (),
+        known: KnownMolecules | None = None,
+        card: str = "",
         device: str = "auto",
     ) -> None:
         if not members:
             raise UserError("there is no run to predict with")
         self.members = list(members)
         self.forests = list(forests)
-        given = np.ones(len(self.members) + len(self.forests)) if weights is None else np.array(weights)
+        count = len(self.members) + len(self.forests)
+        given = np.ones(count) if weights is None else np.array(weights)
+        if given.shape != (count,):
+            raise ValueError(f"{given.shape} weights for {count} networks and forests")
         self.weights: Floats = given / given.sum()
         self.half_widths = np.array(half_widths)
+        self.known = known
+        self.card = card
         first = self.members[0]
         self.level = first.level
         self.task = first.experiment.task.kind
         self.task_names = first.interface.task_names
         self.class_names = first.interface.class_names
         self.features = first.interface.features
-        self.fragments: Fragments = first.interface.fragments  # type: ignore[assignment]
+        self.fragments = first.fragments
         self.extra_names = first.interface.extra_names
         self.reasons: dict[int, str] = {}
         for other in self.members[1:]:
@@ -155,6 +166,16 @@ class Predictor:
         width = self.members[0].experiment.model.hidden_dim
         return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
 
+    def explain(self, smiles: str, *, extra: ArrayLike | None = None) -> Explanation:
+        """What each atom and bond adds to the prediction of a molecule, and which training molecules are like it.
+
+        Explained are the networks, by integrated gradients; what a forest says stands beside it as one number. `extra`
+        [E] are the further numbers of the molecule that the model was trained with.
+        """
+        from lspe.predict.explanation import explain
+
+        return explain(self, smiles, extra=extra)
+
     def predict_table(
         self,
         table: str | os.PathLike[str],
@@ -199,11 +220,11 @@ class Predictor:
                 f"{self.members[0].name} predicts edges, and SMILES have no order of theirs: give graphs, PyG's Data"
             )
         if extra_of is None:
-            self._checked_extra(None, 0)
+            self.checked_extra(None, 0)
         for member in self.members:
             check_molecules_fit(member.interface.features, member.name)
         for piece, molecules in read_pieces(
-            pieces, smiles_of, self.features, self.fragments, processes, self._descriptors
+            pieces, smiles_of, self.features, self.fragments, processes, self.descriptors
         ):
             if extra_of is not None and self.extra_names:
                 molecules = replace(molecules, extra=extra_of(piece)[molecules.rows])
@@ -222,7 +243,7 @@ class Predictor:
         if len(self.members) > 1:
             raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
 
-    def _checked_extra(self, extra: ArrayLike | None, count: int) -> Floats:
+    def checked_extra(self, extra: ArrayLike | None, count: int) -> Floats:
         """The further numbers of molecules, [M, E]; refused where they are not those the model was trained with."""
         names = ", ".join(self.extra_names)
         if extra is None and self.extra_names:
@@ -236,7 +257,7 @@ class Predictor:
         return numbers
 
     @property
-    def _descriptors(self) -> tuple[DescriptorKind, ...]:
+    def descriptors(self) -> tuple[DescriptorKind, ...]:
         """What networks and forests take beside the graphs."""
         wanted = {member.experiment.model.descriptors for member in self.members}
         return tuple(kind for kind in KINDS if self.forests or kind in wanted)
@@ -250,7 +271,7 @@ class Predictor:
         if getattr(molecules, "ndim", 1) != 1:
             raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
         everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
-        numbers = self._checked_extra(extra, len(everything))
+        numbers = self.checked_extra(extra, len(everything))
         coming = iter(pieces_of(numbers))
         self.reasons = {}
         begin = 0

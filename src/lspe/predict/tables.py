@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -21,12 +21,13 @@ from lspe.errors import UserError
 from lspe.files.tables import Cell, check_output, open_table
 from lspe.predict.embeddings import open_embeddings
 from lspe.predict.naming import HIGH, LOW, SD, output_names
-from lspe.predict.predictions import Predictions
+from lspe.predict.predictions import Floats, Predictions
 from lspe.predict.predictor import Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 
 REASON = "reason"
 Path_ = str | os.PathLike[str]
+Watch = Callable[[int, str, Floats | None], None]
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,12 @@ def predict_table(
     smiles_column: str | None = None,
     embeddings: Path_ | None = None,
     processes: int | None = None,
+    watch: Watch | None = None,
 ) -> TableSummary:
-    """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`."""
+    """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`.
+
+    ``watch`` is shown the number of each row that could be read (from 1), its SMILES and its extra numbers.
+    """
     predictor.check_level("graph", "a table of molecules takes")
     check_output(output)
     if embeddings is not None and os.path.realpath(embeddings) == os.path.realpath(output):
@@ -86,6 +91,11 @@ def predict_table(
             writer.write([[*row, *cells] for row, cells in zip(chunk.rows, new_cells(predictor, part), strict=True)])
             if vectors is not None:
                 vectors.write(rows, chunk.column(column), part)
+            if watch is not None:
+                extra = numbers(chunk)
+                texts = chunk.column(column)
+                for row in part.rows.tolist():
+                    watch(rows + row + 1, texts[row], extra[row] if predictor.extra_names else None)
             rows += len(chunk)
             without += len(part.reasons)
             advance(len(chunk))

@@ -12,6 +12,7 @@
     summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
     forest.lspe      trees that predict beside the network, and
     blend.json       how much each counts (of tables of molecules; see :mod:`lspe.blending`)
+    known.lspe       the molecules of a table that were learned from, to say how near others are to them
 
 Of several networks that predict as one, each has a folder of its own below, network0, network1, ….
 """
@@ -148,7 +149,8 @@ class Run:
         """The run in folder ``path``; one whose network was given as an object takes one like it."""
         run = cls(Path(path), network)
         if not os.path.isdir(run.path):
-            raise RunError(f"{path}: there is no such run folder")
+            hint = ": it is a file; lspe predict, lspe explore and lspe.load open models" if run.path.is_file() else ""
+            raise RunError(f"{path}: there is no such run folder{hint}")
         if not os.path.isfile(run.path / CONFIG):
             parts = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
             hint = f"; it holds runs: {', '.join(map(str, parts))}" if parts else ""

@@ -64,6 +64,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "epochs": module.epoch,
         "stopped": keeper.stopped,
         "parameters": sum(parameter.numel() for parameter in module.network.parameters()),
+        "division": data.division,
         "graphs": {name: len(graphs) for name, graphs in splits.items()},
         "targets": {name: int(is_known(graphs.y).sum()) for name, graphs in splits.items()},
         "seconds_per_epoch": round(sum(seconds) / max(len(seconds), 1), 3),
