@@ -60,7 +60,7 @@ HOUSE["__main__"] = {"cli"}
 DATA: dict[str, set[str]] = {
     "errors": set(),
     "progress": set(),
-    "report": set(),
+    "report": {"errors"},
     "words": set(),
     "packed": {"errors"},
     "splits": {"errors", "packed"},

@@ -138,6 +138,44 @@ def test_a_command_that_cannot_be_says_why(here: Path, lspe: Said, arguments: li
     assert (here / "table.csv").read_bytes() == table
 
 
+RING = f"C1{'C' * 19_998}C1"
+CHAIN = "C" * 1_000_000
+
+
+@pytest.fixture
+def monsters(here: Path) -> list[str]:
+    """A table in which molecules stand that RDKit cannot stand."""
+    smiles = ["CCO", RING, "CCN", CHAIN, "CCC"]
+    Path("monsters.csv").write_text("smiles,y\n" + "".join(f"{one},{row}\n" for row, one in enumerate(smiles)))
+    return smiles
+
+
+def test_a_monstrous_molecule_costs_predict_and_encode_only_its_row(monsters: list[str], lspe: Said) -> None:
+    import pandas as pd
+
+    assert lspe("predict", "run", "monsters.csv", "-o", "predicted.csv")[0] == 0
+    predicted = pd.read_csv("predicted.csv")
+    assert predicted["smiles"].tolist() == monsters
+    assert predicted["y_predicted"].notna().tolist() == [True, False, True, False, True]
+    assert predicted["reason"][1] == "has 20,002 characters; at most 20,000 are read"
+    assert lspe("encode", "monsters.csv", "-o", "a.parquet")[0] == 0
+    encoded = pd.read_parquet("a.parquet").groupby("molecule", sort=True)
+    assert encoded["reason"].first().notna().tolist() == [False, True, False, True, False]
+    assert encoded["atom"].count().tolist() == [3, 0, 3, 0, 3]
+
+
+def test_a_monstrous_molecule_is_named_with_its_row_before_training(monsters: list[str], lspe: Said) -> None:
+    with Path("table.csv").open("a") as table:
+        table.write(f"{RING},1\n")
+    code, error = lspe("train", *NETWORK, "--data", "table.csv", "--out", "new", *SMALL)
+    assert code == 2
+    assert "row 42, column 'smiles': 'C1CC" in error
+    assert "has 20,002 characters; at most 20,000 are read" in error
+    assert len(error) < 500
+    code, error = lspe("train", *NETWORK, "--data", "table.csv", "--out", "new", *SMALL, "--on-invalid", "skip")
+    assert code == 0, error
+
+
 def test_a_picture_may_go_to_a_new_folder(here: Path, lspe: Said) -> None:
     assert lspe("data", "info", "table.csv", "--picture", "new/one/a.png")[0] == 0
     assert (here / "new" / "one" / "a.png").stat().st_size > 1000

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.data.errors import DataError
+from lspe.data.errors import DataError, shown
 from lspe.data.graphs.files import is_graph_file, read_graph_file
 from lspe.data.molecules.conversion import smiles_to_graphs
 from lspe.data.progress import progress_bar
@@ -105,7 +105,7 @@ def write_encodings(
         for piece in pieces:
             sink.write(piece, rows)
             for row, reason in sorted(piece.reasons.items()):
-                first_reason = first_reason or f"molecule {rows + row}, {piece.names[row]!r} {reason}"
+                first_reason = first_reason or f"molecule {rows + row}, {shown(piece.names[row])} {reason}"
             rows += len(piece.names)
             encoded += len(piece.names) - len(piece.reasons)
             nodes += len(piece.encoding)

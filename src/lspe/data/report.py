@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from lspe.data.errors import shown
 from lspe.files import write_table
 
 MEND = "Mend the rows, or leave them out with on_invalid='skip' (--on-invalid skip)."
@@ -63,6 +64,6 @@ class Report:
 
 def first_few(findings: Sequence[Finding], count: int = 3) -> str:
     """The first findings in words, and how many more there are."""
-    words = [f"row {one.row}, column {one.column!r}: {one.value!r} {one.problem}" for one in findings[:count]]
+    words = [f"row {one.row}, column {one.column!r}: {shown(one.value)} {one.problem}" for one in findings[:count]]
     more = len(findings) - count
     return "; ".join(words) + (f"; and {more:,} more" if more > 0 else "")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from lspe.data import DataError, GraphData, PackedGraphs, smiles_to_graphs
+from lspe.data.errors import shown
 from lspe.data.graphs.pyg import pack
 from lspe.data.words import Fragments, TaskKind
 from lspe.features import Features, OGBFeatures
@@ -79,10 +80,10 @@ def _graphs(molecules: list[Any], fragments: Fragments, processes: int | None) -
 def refuse_unread(molecules: Sequence[Any], reasons: dict[int, str]) -> None:
     """Raise where a molecule could not be read."""
     if reasons:
-        shown = "; ".join(f"X[{row}] {molecules[row]!r} {reason}" for row, reason in list(reasons.items())[:3])
+        first = [f"X[{row}] {shown(molecules[row])} {reason}" for row, reason in list(reasons.items())[:3]]
         more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
         raise DataError(
-            f"{shown}{more}. Leave such rows out; estimator.predictor_.predict gives NaN for them "
+            f"{'; '.join(first)}{more}. Leave such rows out; estimator.predictor_.predict gives NaN for them "
             "and predicts the others."
         )
 

@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 
 from lspe.data import DataError, PackedGraphs
 from lspe.data.graphs.pyg import pack
-from lspe.data.molecules.conversion import MoleculeGraphs, map_in_processes, processes_for, to_packed
+from lspe.data.molecules.conversion import MoleculeGraphs, to_packed
 from lspe.data.molecules.descriptors import read_described
+from lspe.data.molecules.processes import map_in_processes, processes_for
 from lspe.data.molecules.smiles import arrays_for
 from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.features import Features, describe, table_sizes

@@ -94,14 +94,14 @@ def _first_line_of_stdin() -> str:
 
 
 def _begins_with_a_molecule(line: str) -> bool:
-    from rdkit import Chem, rdBase
+    from lspe.data.errors import MoleculeError
+    from lspe.data.molecules.smiles import parse
 
     words = line.split(maxsplit=1)
-    if not words:
+    try:
+        return bool(words) and parse(words[0]) is not None
+    except MoleculeError:
         return False
-    with rdBase.BlockLogs():
-        mol: Any = Chem.MolFromSmiles(words[0])
-    return mol is not None and mol.GetNumAtoms() > 0
 
 
 def _lines_of_file(path: Path) -> Iterator[bytes]:

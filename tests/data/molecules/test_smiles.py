@@ -1,5 +1,4 @@
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,8 @@ from rdkit import Chem
 
 from lspe.data import smiles_to_data
 from lspe.data.benchmarks.zinc import FEATURES as ZINC
-from lspe.data.errors import DataError, MoleculeError
-from lspe.data.molecules.conversion import map_in_processes, smiles_to_graphs, to_packed
+from lspe.data.errors import MoleculeError
+from lspe.data.molecules.conversion import smiles_to_graphs, to_packed
 from lspe.data.molecules.smiles import (
     atom_types,
     from_kekule_smiles,
@@ -167,17 +166,6 @@ def test_fragments_are_kept_cut_or_refused() -> None:
         parse(salt, fragments="error")
     assert Chem.MolToSmiles(parse("CCO", fragments="error")) == "CCO"
     assert Chem.MolToSmiles(parse("CCC.CCCl", fragments="largest")) == "CCCl"  # as many atoms, but heavier
-
-
-def end_at_bad_news(piece: int) -> int:
-    if piece == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return piece
-
-
-def test_the_end_of_a_process_is_told_in_words() -> None:
-    with pytest.raises(DataError, match=r"one of 2 processes that read molecules was ended .*--workers 1"):
-        list(map_in_processes(end_at_bad_news, range(9), processes=2))
 
 
 def test_processes_give_what_one_gives() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,8 @@ def from_table(path: Path, source: Path) -> None:
     """Convert ZINC-full given as a table of Kekulé SMILES, which already say every bond's order."""
     import pandas as pd
 
-    from lspe.data.molecules.conversion import map_in_processes, processes_for, to_packed
+    from lspe.data.molecules.conversion import to_packed
+    from lspe.data.molecules.processes import map_in_processes, processes_for
 
     table = pd.read_csv(source, usecols=["split", "kekule_smiles", "y"], dtype={"y": np.float32})
     y = table["y"].to_numpy().reshape(-1, 1)
@@ -116,7 +117,7 @@ def from_table(path: Path, source: Path) -> None:
     GraphData.write(path, _about("zinc-full", source), parts(), splits=splits)
 
 
-def _kekule_arrays(smiles: list[str]) -> Any:
+def _kekule_arrays(smiles: Sequence[str]) -> Any:
     from lspe.data.molecules.smiles import from_kekule_smiles, kekule_arrays
 
     return kekule_arrays(map(from_kekule_smiles, smiles), FEATURES)

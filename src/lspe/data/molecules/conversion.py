@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
 
 import numpy as np
 from torch_geometric.data import Data
 
-from lspe.data.errors import DataError
-from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles, start_worker
+from lspe.data.molecules.processes import map_in_processes, processes_for
+from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs
@@ -24,11 +20,8 @@ from lspe.data.progress import progress_bar
 from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features, OGBFeatures
 
-Piece = TypeVar("Piece")
-Result = TypeVar("Result")
 OGB = OGBFeatures()
 _AT_ONCE = 500
-_WORTH_PROCESSES = 4_000
 
 
 @dataclass(frozen=True)
@@ -95,40 +88,3 @@ def to_packed(arrays: MoleculeArrays, graph: dict[str, Array] | None = None) -> 
     return PackedGraphs.from_arrays(
         arrays.num_nodes, num_edges, edge_index, node={"x": arrays.x}, edge={"edge_attr": edge_attr}, graph=graph
     )
-
-
-def map_in_processes(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, processes: int) -> Iterator[Result]:
-    """``work(piece)`` for each piece, in order, at most a few pieces ahead of whoever takes the results.
-
-    With one process everything happens here. The processes are joblib's: unlike the standard library's they
-    do not run the user's script again, so scripts need no ``if __name__ == "__main__"``.
-    """
-    if processes == 1:
-        yield from map(work, pieces)
-        return
-    from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
-
-    with ProcessPoolExecutor(max_workers=processes, initializer=start_worker) as pool:
-        waiting: deque[Any] = deque()
-        try:
-            for piece in pieces:
-                waiting.append(pool.submit(work, piece))
-                if len(waiting) > 2 * processes:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BrokenExecutor as error:
-            raise DataError(
-                f"one of {processes} processes that read molecules was ended by the system, most likely for want of "
-                "memory: use fewer (--workers 1 on the command line)"
-            ) from error
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def processes_for(molecules: int) -> int:
-    """As many processes as this one may use cores, where there are enough molecules to be worth starting them."""
-    if molecules < _WORTH_PROCESSES:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

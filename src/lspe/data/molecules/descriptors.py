@@ -15,8 +15,9 @@ from rdkit import rdBase
 from rdkit.Chem import Mol
 
 from lspe.data.errors import DataError
-from lspe.data.molecules.conversion import map_in_processes, processes_for
-from lspe.data.molecules.smiles import Readings, parse, read_smiles
+from lspe.data.molecules.limits import FULLY_DESCRIBED
+from lspe.data.molecules.processes import Refused, map_in_processes, processes_for
+from lspe.data.molecules.smiles import Readings, parse_here, read_smiles
 from lspe.data.packed.container import Array
 from lspe.data.progress import progress_bar
 from lspe.data.words import DESCRIPTOR_WIDTH, DescriptorKind, Fragments
@@ -52,6 +53,13 @@ RDKIT_NAMES = tuple(_RDKIT.split())
 Left out: qed and SPS, which take as long as all others, and Ipc, which overflows.
 """
 
+_OF_DISTANCES = {"BalabanJ", "BertzCT", *(name for name in RDKIT_NAMES if "BCUT2D" in name or "EState" in name)}
+_OF_PATHS = {"Chi2n", "Chi2v", "Chi3n", "Chi3v", "Chi4n", "Chi4v", "Kappa2", "Kappa3"}
+_PATH_LENGTH = 4
+_MOST_WALKS = 20_000
+_FEW_BONDS = 30
+"""Too few for many walks: even of eight atoms all bonded to each other there are less than 20,000."""
+
 MORGAN_RADIUS = 2
 
 _LARGEST = 1e6
@@ -64,7 +72,8 @@ def describe(
 ) -> Array:
     """Descriptors of molecules, one row per SMILES.
 
-    ``rdkit``: [M, 206] float32, NaN where one is not defined for the molecule, nothing beyond ±10⁶. ``morgan``:
+    ``rdkit``: [M, 206] float32, NaN where one is not defined for the molecule or would take too long (those of
+    distances beyond 500 atoms, those of paths where there are very many), nothing beyond ±10⁶. ``morgan``:
     [M, 2048] uint8, how often each environment of radius 2 occurs, folded. The SMILES must be readable.
     """
     pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
@@ -81,8 +90,8 @@ def describe(
 
 
 def describe_here(smiles: Sequence[str], kind: DescriptorKind, fragments: Fragments = "keep") -> Array:
-    """What :func:`describe` gives, in this process."""
-    return _OF_KIND[kind]([parse(one, fragments=fragments) for one in smiles])
+    """What :func:`describe` gives, in this process; nothing is known of molecules that must not be read here."""
+    return _OF_KIND[kind]([None if isinstance(one, Refused) else parse_here(one, fragments) for one in smiles])
 
 
 def read_described(
@@ -94,11 +103,16 @@ def read_described(
     return reading, {kind: describe_here(readable, kind, fragments) for kind in kinds}
 
 
-def _rdkit(mols: Sequence[Mol]) -> Array:
+def _rdkit(mols: Sequence[Mol | None]) -> Array:
     values = np.full((len(mols), len(RDKIT_NAMES)), np.nan)
     with rdBase.BlockLogs():
         for row, mol in enumerate(mols):
-            for column, function in enumerate(_functions()):
+            if mol is None:
+                continue
+            unasked = _too_costly(mol)
+            for column, (name, function) in enumerate(_functions()):
+                if name in unasked:
+                    continue
                 try:
                     values[row, column] = function(mol)
                 except (ValueError, RuntimeError, ArithmeticError):  # partial charges of a metal, for instance
@@ -107,25 +121,41 @@ def _rdkit(mols: Sequence[Mol]) -> Array:
     return np.clip(values, -_LARGEST, _LARGEST).astype(np.float32)
 
 
-def _morgan(mols: Sequence[Mol]) -> Array:
+def _too_costly(mol: Mol) -> set[str]:
+    """Descriptors that would take seconds to years: of distances in large molecules, of paths in dense ones."""
+    unasked: set[str] = set()
+    if mol.GetNumAtoms() > FULLY_DESCRIBED:
+        unasked |= _OF_DISTANCES
+    if mol.GetNumBonds() > _FEW_BONDS:
+        walks: Array = np.ones(mol.GetNumAtoms())
+        ends = np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]).T
+        for _ in range(_PATH_LENGTH):
+            walks = np.bincount(ends.ravel(), weights=walks[ends[::-1].ravel()], minlength=len(walks))
+        if walks.sum() > _MOST_WALKS:
+            unasked |= _OF_PATHS
+    return unasked
+
+
+def _morgan(mols: Sequence[Mol | None]) -> Array:
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
     generator: Any = GetMorganGenerator(MORGAN_RADIUS, fpSize=DESCRIPTOR_WIDTH["morgan"])
     counts = np.zeros((len(mols), DESCRIPTOR_WIDTH["morgan"]), dtype=np.uint8)
     for row, mol in enumerate(mols):
-        counts[row] = np.minimum(generator.GetCountFingerprintAsNumPy(mol), 255)
+        if mol is not None:
+            counts[row] = np.minimum(generator.GetCountFingerprintAsNumPy(mol), 255)
     return counts
 
 
-_OF_KIND: dict[DescriptorKind, Callable[[Sequence[Mol]], Array]] = {"rdkit": _rdkit, "morgan": _morgan}
+_OF_KIND: dict[DescriptorKind, Callable[[Sequence[Mol | None]], Array]] = {"rdkit": _rdkit, "morgan": _morgan}
 
 
 @cache
-def _functions() -> tuple[Callable[[Mol], float], ...]:
+def _functions() -> tuple[tuple[str, Callable[[Mol], float]], ...]:
     from rdkit.Chem import Descriptors
 
     known = dict(Descriptors.descList)
     missing = [name for name in RDKIT_NAMES if name not in known]
     if missing:
         raise DataError(f"this RDKit has no descriptor {missing[0]!r}: install rdkit>=2024.3.1")
-    return tuple(known[name] for name in RDKIT_NAMES)
+    return tuple((name, known[name]) for name in RDKIT_NAMES)

@@ -5,8 +5,8 @@ Loaded by worker processes, so it needs NumPy and RDKit and nothing else.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +18,8 @@ from rdkit.Chem import BondStereo, BondType, HybridizationType
 
 from lspe.data.errors import DataError, MoleculeError
 from lspe.data.molecules.binary import properties_of
+from lspe.data.molecules.limits import FULLY_DESCRIBED, check_size, is_large
+from lspe.data.molecules.processes import Refused, why_not
 from lspe.data.molecules.properties import Mol, Numbers
 from lspe.data.words import Fragments
 from lspe.features import CategoricalFeatures, Features
@@ -53,12 +55,31 @@ class MoleculeArrays:
 
 
 def parse(smiles: str, *, fragments: Fragments = "keep") -> Mol:
-    """The molecule of a SMILES string, or a :class:`MoleculeError` that says what is wrong with it."""
+    """The molecule of a SMILES string, or a :class:`MoleculeError` that says what is wrong with it.
+
+    A large one is tried in another process first.
+    """
+    if is_large(smiles) and (reason := why_not(partial(_try, fragments=fragments), smiles)):
+        raise MoleculeError(smiles, reason)
+    return parse_here(smiles, fragments)
+
+
+def _try(smiles: Sequence[str], fragments: Fragments) -> None:
+    for one in smiles:
+        with suppress(MoleculeError):
+            Chem.MolToSmiles(parse_here(one, fragments))
+
+
+def parse_here(smiles: str, fragments: Fragments = "keep") -> Mol:
+    """What :func:`parse` gives, in this process."""
     with rdBase.BlockLogs():
         return _parse(smiles, fragments)
 
 
 def _parse(smiles: str, fragments: Fragments) -> Mol:
+    if isinstance(smiles, Refused):
+        raise MoleculeError(smiles, smiles.reason)
+    check_size(smiles)
     text = smiles.strip()
     if not text:
         raise MoleculeError(text, "is no SMILES")
@@ -270,13 +291,13 @@ def canonical(smiles: str, fragments: Fragments = "keep") -> str:
     return str(Chem.MolToSmiles(parse(smiles, fragments=fragments)))
 
 
-def start_worker() -> None:
-    """Spare the garbage collector of a worker process the thousands of objects that imports leave behind."""
-    gc.freeze()
-
-
 def scaffold(mol: Mol) -> str:
-    """The Bemis-Murcko scaffold, stereo included, as SMILES; empty for a molecule without rings."""
+    """The Bemis-Murcko scaffold, stereo included, as SMILES; empty for a molecule without rings.
+
+    A large molecule is its own scaffold: finding it would take minutes.
+    """
+    if mol.GetNumAtoms() > FULLY_DESCRIBED:
+        return str(Chem.MolToSmiles(mol))
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     return str(MurckoScaffold.MurckoScaffoldSmiles(mol=mol, includeChirality=True))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import chain, islice
 
 from lspe.data.errors import DataError
+from lspe.data.molecules.processes import harm_of
 
 SMILES, NAME = "smiles", "name"
 _ITEM = re.compile(r">.*<(.+?)>")
 _LOOKED_AT = 1000
 """Molecules at the beginning whose data items become columns."""
+
+_LONG, _LONGEST = 2_000, 15_000
+"""Lines (one per atom and bond) of a molecule that is tried in another process first, and of one that is not read."""
 
 Record = tuple[int, list[str]]
 Entry = tuple[str, str, dict[str, str]]
@@ -53,15 +57,27 @@ def _entries(lines: Iterator[str]) -> Iterator[Entry]:
 
 def _entry(block: list[str]) -> Entry:
     """SMILES, name and data items of one molecule."""
-    from rdkit import Chem, rdBase
-
     ends = [number for number, line in enumerate(block) if line.startswith("M  END")]
     if not ends:
         raise DataError(f"the molecule {block[0].strip() if block else ''!r} of the SD file has no 'M  END' line")
+    mol_block = block[: ends[0] + 1]
+    return _smiles(mol_block), block[0].strip(), _items(block[ends[0] + 1 :])
+
+
+def _smiles(lines: list[str]) -> str:
+    """The SMILES of a molecule; none where it cannot be read, or is too large for that."""
+    text = "\n".join(lines)
+    if len(lines) > _LONGEST or (len(lines) > _LONG and harm_of(_all_to_smiles, text)):
+        return ""
+    return _all_to_smiles([text])[0]
+
+
+def _all_to_smiles(blocks: Sequence[str]) -> list[str]:
+    from rdkit import Chem, rdBase
+
     with rdBase.BlockLogs():
-        mol = Chem.MolFromMolBlock("\n".join(block[: ends[0] + 1]))
-    smiles = "" if mol is None else str(Chem.MolToSmiles(mol))
-    return smiles, block[0].strip(), _items(block[ends[0] + 1 :])
+        mols = [Chem.MolFromMolBlock(block) for block in blocks]
+    return ["" if mol is None else str(Chem.MolToSmiles(mol)) for mol in mols]
 
 
 def _items(lines: list[str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from lspe.data.table.packing import pack, packed_file
 from lspe.data.table.targets import Targets
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
 
-_DESCRIPTORS_VERSION = 1
+_DESCRIPTORS_VERSION = 2
 
 
 @dataclass(frozen=True)
