@@ -24,8 +24,9 @@ Final = Literal["structure", "structure+position", "structure+encoding"]
 class Output(NamedTuple):
     """What a network knows of a batch.
 
-    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout, ``[E, outputs]`` of edges), ``h`` ``[N, d]`` the
-    final node features, ``p`` ``[N, k]`` the final positions (``None`` where the network has none).
+    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout, ``[E, outputs]`` of edges, ``[P, outputs]`` of the
+    pairs ``edge_label_index``), ``h`` ``[N, d]`` the final node features, ``p`` ``[N, k]`` the final positions
+    (``None`` where the network has none).
     """
 
     output: Tensor
@@ -65,7 +66,7 @@ class Network(nn.Module):
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
             ``structure+encoding`` the same with the embedded encoding as p.
         readout: ``mean``, ``sum`` or ``max`` of the nodes of a graph; ``none`` for nodes, ``edge`` for edges, where the
-            head takes 2d + edge_dim.
+            head takes 2d + edge_dim, ``link`` for the pairs of nodes ``data.edge_label_index``.
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.
@@ -127,7 +128,7 @@ class Network(nn.Module):
             self.fuse = nn.Linear(dim + k, dim)
 
     def forward(self, data: Data, topology: Topology | None = None) -> Tensor:
-        """``[B, outputs]``, ``[N, outputs]`` or ``[E, outputs]``, as the readout says; see :meth:`run`."""
+        """``[B, outputs]``, ``[N, …]``, ``[E, …]`` or ``[P, …]``, as the readout says; see :meth:`run`."""
         return self.run(data, topology).output
 
     def run(self, data: Data, topology: Topology | None = None) -> Output:
@@ -151,7 +152,8 @@ class Network(nn.Module):
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        return Output(self.head(self._with_descriptors(readout(h, e, graph, self.readout), data)), h, p)
+        read_out = readout(h, e, graph, self.readout, getattr(data, "edge_label_index", None))
+        return Output(self.head(self._with_descriptors(read_out, data)), h, p)
 
     def _with_descriptors(self, read_out: Tensor, data: Data) -> Tensor:
         """``[B, d]`` → ``[B, d]``, or ``[B, 2 d]`` where the network takes descriptors."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import signal
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lspe.data import GraphData
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.packed.targets import is_known
 from lspe.devices import check_device
 from lspe.experiment import build_network
@@ -209,6 +211,8 @@ def fresh_module(experiment: Experiment, data: GraphData, objective: Objective) 
     for name, part in (("training", train), ("validation", val)):
         if not is_known(part.y).any():
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
+    if isinstance(train, LinkGraphs):
+        train = replace(train, hidden_share=experiment.training.hidden_share)
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
     if isinstance(network.descriptors, DescriptorInput):
