@@ -68,7 +68,8 @@ def _whole_numbers(chunk: TableChunk, name: str, path: str | os.PathLike[str]) -
     values = chunk.column(name)
     for number, value in enumerate(values):
         if not value.strip().isdecimal():
-            raise DataError(f"{path}, row {chunk.numbers[number]}: {name} is {value!r}, not the number of a {name}")
+            what = "graph" if name == "graph" else "node"
+            raise DataError(f"{path}, row {chunk.numbers[number]}: {name} is {value!r}, not the number of a {what}")
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
