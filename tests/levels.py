@@ -53,3 +53,13 @@ def one_graph(nodes: int = 300) -> Data:
         graph[f"{name}_mask"] = part == number
     graph.y[:6] = -1
     return graph
+
+
+def communities(nodes: int = 60, groups: int = 4, seed: int = 0) -> Data:
+    """A graph without features whose nodes are mostly joined within their group."""
+    generator = torch.Generator().manual_seed(seed)
+    group = torch.arange(nodes) % groups
+    likely = torch.where(group[:, None] == group, 0.6, 0.02)
+    edges = (torch.rand(nodes, nodes, generator=generator) < likely).triu(1).nonzero().T
+    order = torch.randperm(2 * edges.size(1), generator=generator)  # as a person may give them
+    return Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1)[:, order], num_nodes=nodes)

@@ -72,6 +72,7 @@ DATA: dict[str, set[str]] = {
     "benchmarks": {
         "errors",
         "graphdata",
+        "graphs",
         "molecules",
         "packed",
         "progress",

@@ -60,6 +60,7 @@ DEFAULT_FOR_TABLES = "own/molecules"
 DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
 DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
 DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
+DEFAULT_FOR_LINKS = "own/links-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
 
 Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
@@ -115,6 +116,7 @@ def train(
         targets: columns of the table to learn.
         smiles: its column of SMILES.
         level: what the ``y`` of graphs belongs to, ``graph``, ``node`` or ``edge``; told by its shape if not given.
+            ``link``: there is no ``y``, which nodes are joined is to be learned.
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
         extra: columns of further numbers that are known of each molecule, also when predicting.
@@ -228,6 +230,8 @@ def default_for(data: GraphData) -> str:
     """The preset for one's own graphs if nobody names one."""
     if data.level == "graph":
         return DEFAULT_FOR_GRAPHS
+    if data.level == "link":
+        return DEFAULT_FOR_LINKS
     return DEFAULT_FOR_NODES if data.divided == "graphs" else DEFAULT_FOR_NODES_OF_ONE_GRAPH
 
 

@@ -51,7 +51,7 @@ def test_from_a_file_to_predictions(case: str, tmp_path: Path) -> None:
     file = tmp_path / f"mine.{kind}"
     save_graphs(file, graphs)
     command = ["train", "--data", str(file), "--epochs", str(EPOCHS), "--threads", "1", *SETTINGS]
-    _kill_after_a_checkpoint([*command, "--out", str(tmp_path / "killed")], tmp_path / "killed")
+    kill_after_a_checkpoint([*command, "--out", str(tmp_path / "killed")], tmp_path / "killed")
     lspe("train", tmp_path / "killed", "--resume", "--threads", 1)
     output = lspe(*command, "--out", tmp_path / "whole")
     killed, whole = Run.open(tmp_path / "killed"), Run.open(tmp_path / "whole")
@@ -85,7 +85,7 @@ def test_from_a_file_to_predictions(case: str, tmp_path: Path) -> None:
         assert {row["y_predicted"] for row in rows} <= {"0", "1", "2"}
 
 
-def _kill_after_a_checkpoint(arguments: list[str], folder: Path) -> None:
+def kill_after_a_checkpoint(arguments: list[str], folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-m", "lspe", *arguments], stdout=subprocess.DEVNULL) as child:
         deadline = time.monotonic() + 120
         while not (folder / "last.ckpt").exists() and child.poll() is None and time.monotonic() < deadline:

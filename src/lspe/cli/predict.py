@@ -34,6 +34,12 @@ def predict(
         Path | None,
         typer.Option(metavar="DIR", help="Also draw which atoms and bonds push each prediction, with numbers."),
     ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="Of links: a table of the pairs, with columns source, target and perhaps graph.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Of links: look for so many likeliest ones in each graph (100).")
+    ] = None,
     weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
@@ -46,6 +52,7 @@ def predict(
               lspe predict runs/logS --smiles CCO --smiles c1ccccc1
               lspe predict runs/logS --smiles CCO --explain why
               lspe predict runs/mine graphs.npz -o predicted.csv
+              lspe predict runs/links graph.npz --top 20
               cat molecules.smi | lspe predict runs/a runs/b -
     """
     from lspe.errors import UserError
@@ -67,7 +74,9 @@ def predict(
         if isinstance(table, str) and are_graphs(table):
             if why is not None:
                 raise UserError(f"--explain is for molecules, and {table} holds graphs: give SMILES")
-            summary: object = predict_graph_files(predictor, table, output, embeddings=embeddings)
+            summary: object = predict_graph_files(predictor, table, output, embeddings=embeddings, pairs=pairs, top=top)
+        elif pairs is not None or top is not None:
+            raise UserError("--pairs and --top are for links of graphs, not for a table of molecules: leave them out")
         else:
             summary = predict_table(
                 predictor,

@@ -47,7 +47,7 @@ def train(
     ] = None,
     level: Annotated[
         Level | None,
-        typer.Option(metavar="NAME", help="Targets belong to: graph, node or edge.", rich_help_panel=TABLE),
+        typer.Option(metavar="NAME", help="Targets belong to: graph, node, edge or link.", rich_help_panel=TABLE),
     ] = None,
     target: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ import numpy as np
 from lspe.data.errors import CorruptFileError, DataError
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, open_arrays
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import Report
@@ -24,11 +25,13 @@ from lspe.features import Features, read_features
 class Description:
     """What a set is, apart from its graphs.
 
-    - `level`: what a target belongs to: a row of ``y`` per ``graph``, per ``node`` or per ``edge``.
+    - `level`: what a target belongs to: a row of ``y`` per ``graph``, per ``node``, per ``edge`` or per ``link``, a
+      pair of nodes that is joined or not.
     - `task` ``regression``: ``y`` [R, T] float; ``binary``: ``y`` [R, T] float 0 or 1, NaN where there is
       no label; ``multiclass``: ``y`` [R] long below `num_outputs`, -1 where there is no label.
     - `divided`: what the splits number: ``graphs``, or ``targets``, rows of ``y``, where the graphs are seen as a
-      whole in every part (one graph, for instance, some of whose nodes teach and others test).
+      whole in every part (one graph, for instance, some of whose nodes teach and others test). Of links, every part
+      sees only the edges that teach.
     - `task_names`: one per column of ``y``; `class_names`: one per class of a multi-class target.
     - `report`: what was found in the table the graphs come from, where they come from one.
     """
@@ -180,7 +183,7 @@ class GraphData(Description):
                     folds.setdefault(int(number), {})[part] = indices
         return cls(
             **vars(about),
-            graphs=PackedGraphs.from_file(file),
+            graphs=(LinkGraphs if about.level == "link" else PackedGraphs).from_file(file),
             splits=splits,
             folds=[folds[number] for number in sorted(folds)],
         )

@@ -56,8 +56,9 @@ class BatchLoader:
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Batch]:
+        graphs = self.graphs.in_epoch(self.seed, self.epoch)
         for indices in self.indices():
-            yield self.graphs.batch(indices)
+            yield graphs.batch(indices)
 
     def indices(self) -> Iterator[NDArray[np.int64]]:
         """The graphs of each of this process's batches, as indices into `graphs`."""

@@ -12,6 +12,13 @@ from lspe.features import describe
 def in_a_sentence(data: GraphData) -> str:
     """What a set is, as it is shown before training."""
     nodes, count = int(data.graphs.num_nodes.sum()), len(data.graphs)
+    what_they_are = f"{data.name}: {count:,} graphs with {nodes:,} nodes; {describe(data.features)}"
+    if data.level == "link":
+        edges = {name: int(data.split(name).y.sum()) for name in data.splits}
+        hidden = f"{edges['val']:,} val and {edges['test']:,} test edges are hidden"
+        return (
+            f"{what_they_are}; which pairs are joined to predict per link; {edges['train']:,} edges are seen, {hidden}"
+        )
     what = {
         "regression": f"{data.num_outputs} numbers to predict",
         "binary": f"{data.num_outputs} yes/no labels to predict",
@@ -19,10 +26,7 @@ def in_a_sentence(data: GraphData) -> str:
     }[data.task]
     sizes = ", ".join(f"{name} {len(part):,}" for name, part in data.splits.items()) or f"{len(data.folds)} folds"
     parts = "graphs" if data.divided == "graphs" else f"labelled {data.level}s"
-    return (
-        f"{data.name}: {count:,} graphs with {nodes:,} nodes; {describe(data.features)}; {what} per {data.level}; "
-        f"{parts}: {sizes}"
-    )
+    return f"{what_they_are}; {what} per {data.level}; {parts}: {sizes}"
 
 
 def statistics(data: GraphData) -> dict[str, Any]:

@@ -5,8 +5,8 @@ They need nothing else, so that the command line can offer them without loading 
 
 from typing import Literal
 
-Level = Literal["graph", "node", "edge"]
-"""What a target belongs to: a whole graph, one of its nodes or one of its edges."""
+Level = Literal["graph", "node", "edge", "link"]
+"""What a target belongs to: a whole graph, one of its nodes, one of its edges, or a pair of nodes: is it joined?"""
 
 TaskKind = Literal["regression", "binary", "multiclass"]
 """Numbers, independent yes/no labels, or one of several classes."""

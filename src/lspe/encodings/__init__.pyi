@@ -25,3 +25,4 @@ from .resistance import resistance_pair_encoding as resistance_pair_encoding
 from .transforms import AddEncoding as AddEncoding
 from .transforms import LaplacianEncoding as LaplacianEncoding
 from .transforms import RandomWalkEncoding as RandomWalkEncoding
+from .walk_sketch import walk_sketch as walk_sketch

@@ -9,11 +9,11 @@ from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
 from lspe.data.words import DescriptorKind, Level
 from lspe.experiment.protocol import FEWEST_EPOCHS
-from lspe.experiment.task import SCORES, Task
+from lspe.experiment.task import Task, scores_for
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
 from lspe.locations import Root
-from lspe.nn.readout import Readout
+from lspe.nn.readout import READOUTS, Readout, level_of
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
@@ -39,7 +39,7 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     """Fill in what the data decide: the task of one's own data, feature tables that were made from them, PNA's δ."""
     experiment = _with(experiment, "features", _features(experiment, data.features))
     if experiment.dataset == OWN:
-        scores = SCORES[data.task]
+        scores = scores_for(data.task, data.level)
         metric = experiment.task.metric if experiment.task.metric in scores else scores[0]
         task = Task(level=data.level, kind=data.task, outputs=data.num_outputs, metric=metric)
         experiment = _with(experiment, "task", task)
@@ -52,14 +52,15 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{data.name} is a {data.task} task of {data.level}s with {data.num_outputs}: set task.level, task.kind "
             "and task.outputs to these"
         )
-    if experiment.task.metric not in SCORES[data.task]:
+    scores = scores_for(data.task, data.level)
+    if experiment.task.metric not in scores:
         raise ConfigError(
-            f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
-            f"choose among {', '.join(SCORES[data.task])}"
+            f"{experiment.name}: a {data.task} task of {data.level}s has no task.metric {experiment.task.metric!r}: "
+            f"choose among {', '.join(scores)}"
         )
     protocol = experiment.training.protocol
     if protocol.kind == "fast" and protocol.max_steps is not None:
-        steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+        steps = math.ceil(len(data.split("train")) / experiment.training.batch_size)
         epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
         shorter = protocol.model_copy(update={"max_epochs": epochs})
         experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
@@ -76,8 +77,8 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
 def _readout(level: Level, wanted: Readout) -> Readout:
     """What gives an output for each target of a level."""
     if level == "graph":
-        return "mean" if wanted in ("none", "edge") else wanted
-    return "none" if level == "node" else "edge"
+        return "mean" if level_of(wanted) != "graph" else wanted
+    return READOUTS[level]
 
 
 def mean_log_degree(graphs: PackedGraphs) -> float:

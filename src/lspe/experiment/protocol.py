@@ -81,6 +81,8 @@ class Training(Strict):
     predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
     best epoch. ``members``: so many networks, each with another part of the data as its validation, predict as one;
     ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
+    ``hidden_share``: of links, how many of the training edges each epoch hides and asks for; with 0 all of them are
+    asked for while they are seen.
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
@@ -90,4 +92,5 @@ class Training(Strict):
     members: Annotated[int, Field(ge=1)] | None = 1
     forest: bool = False
     positional_loss: PositionalLoss | None = None
+    hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.2
     seeds: tuple[Seed, ...] = PAPER_SEEDS

@@ -8,11 +8,14 @@ from pydantic import Field
 from lspe.config import Strict
 from lspe.data.words import Level, TaskKind
 
-Metric = Literal["mae", "rmse", "r2", "roc_auc", "ap", "accuracy", "balanced_accuracy"]
+Metric = Literal[
+    "mae", "rmse", "r2", "roc_auc", "ap", "accuracy", "balanced_accuracy", "mrr", "hits@20", "hits@50", "hits@100"
+]
 
 
 class Task(Strict):
-    """What is predicted of each graph, node or edge: ``outputs`` numbers, yes/no labels, or one of as many classes.
+    """What is predicted of each graph, node or edge: ``outputs`` numbers, yes/no labels, or one of as many classes; of
+    each link whether it is there.
 
     The metric also chooses the loss: squares where the mean absolute error does not count, classes that weigh the same
     however frequent they are where the balanced accuracy does.
@@ -30,6 +33,15 @@ SCORES: dict[TaskKind, tuple[Metric, ...]] = {
     "multiclass": ("accuracy", "balanced_accuracy"),
 }
 """The scores of each kind of task; all are always computed, one of them counts."""
+
+LINK_SCORES: tuple[Metric, ...] = (*SCORES["binary"], "mrr", "hits@20", "hits@50", "hits@100")
+"""Those of links, of which it also counts how many of them stand at the very top."""
+
+
+def scores_for(kind: TaskKind, level: Level) -> tuple[Metric, ...]:
+    """The scores of a task."""
+    return LINK_SCORES if level == "link" else SCORES[kind]
+
 
 LOWER_IS_BETTER = frozenset({"mae", "rmse", "loss"})
 

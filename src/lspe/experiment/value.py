@@ -10,6 +10,7 @@ from lspe.experiment.graph_source import GraphSource
 from lspe.experiment.preset import Preset
 from lspe.experiment.protocol import PAPER_SEEDS, Seed
 from lspe.experiment.table_source import TableSource
+from lspe.nn.readout import READOUTS, level_of
 
 CONFIG = "config.yaml"
 OWN = "own"
@@ -33,11 +34,11 @@ class Experiment(Preset):
     @model_validator(mode="after")
     def _outputs_are_those_of_the_level(self) -> Self:
         readout, level = self.model.readout, self.task.level
-        gives = {"none": "node", "edge": "edge"}.get(readout, "graph")
+        gives = level_of(readout)
         if gives != level:
-            fix = {"graph": "mean", "node": "none", "edge": "edge"}[level]
             raise ValueError(
-                f"model.readout={readout!r} gives an output per {gives}, but targets are those of {level}s: use {fix!r}"
+                f"model.readout={readout!r} gives an output per {gives}, but targets are those of {level}s: "
+                f"use {READOUTS[level]!r}"
             )
         return self
 

@@ -24,8 +24,9 @@ Final = Literal["structure", "structure+position", "structure+encoding"]
 class Output(NamedTuple):
     """What a network knows of a batch.
 
-    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout, ``[E, outputs]`` of edges), ``h`` ``[N, d]`` the
-    final node features, ``p`` ``[N, k]`` the final positions (``None`` where the network has none).
+    ``output`` ``[B, outputs]`` (``[N, outputs]`` without a readout, ``[E, outputs]`` of edges, ``[P, outputs]`` of the
+    pairs ``edge_label_index``), ``h`` ``[N, d]`` the final node features, ``p`` ``[N, k]`` the final positions
+    (``None`` where the network has none).
     """
 
     output: Tensor
@@ -76,7 +77,7 @@ class Network(nn.Module):
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
             ``structure+encoding`` the same with the embedded encoding as p.
         readout: ``mean``, ``sum`` or ``max`` of the nodes of a graph; ``none`` for nodes, ``edge`` for edges, where the
-            head takes 2d + edge_dim.
+            head takes 2d + edge_dim, ``link`` for the pairs of nodes ``data.edge_label_index``.
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.
@@ -138,7 +139,7 @@ class Network(nn.Module):
             self.fuse = nn.Linear(dim + k, dim)
 
     def forward(self, data: Data, topology: Topology | None = None) -> Tensor:
-        """``[B, outputs]``, ``[N, outputs]`` or ``[E, outputs]``, as the readout says; see :meth:`run`."""
+        """``[B, outputs]``, ``[N, …]``, ``[E, …]`` or ``[P, …]``, as the readout says; see :meth:`run`."""
         return self.run(data, topology).output
 
     def run(self, data: Data, topology: Topology | None = None) -> Output:
@@ -155,7 +156,7 @@ class Network(nn.Module):
         return Embedded(h, self._embed_encoding(data, graph, h), e, self._embed_descriptors(data))
 
     def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
-        """The rest of the network; of ``data`` only what pairs without an edge share is still read."""
+        """The rest of the network; of ``data`` only what is said of pairs without an edge is still read."""
         h, p, e = start.h, None, start.e
         if self.lspe:
             p = start.p
@@ -170,7 +171,7 @@ class Network(nn.Module):
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        read_out = readout(h, e, graph, self.readout)
+        read_out = readout(h, e, graph, self.readout, getattr(data, "edge_label_index", None))
         if start.descriptors is not None:
             read_out = torch.cat([read_out, start.descriptors], dim=-1)
         return Output(self.head(read_out), h, p)

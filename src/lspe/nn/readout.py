@@ -1,4 +1,4 @@
-"""From nodes to graphs or edges, and from a vector to a prediction."""
+"""From nodes to graphs, edges or pairs, and from a vector to a prediction."""
 
 import itertools
 from typing import Literal
@@ -9,20 +9,40 @@ from torch import Tensor, nn
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, scatter_max, scatter_sum
 
-Readout = Literal["mean", "sum", "max", "none", "edge"]
+Readout = Literal["mean", "sum", "max", "none", "edge", "link"]
+
+READOUTS: dict[str, Readout] = {"graph": "mean", "node": "none", "edge": "edge", "link": "link"}
+"""What gives an output for each target of a level; of graphs there are others."""
 
 
-def readout(h: Tensor, e: Tensor, graph: Topology, kind: Readout) -> Tensor:
-    r"""What the head is given: a vector per graph, per node or per edge.
+def level_of(kind: Readout) -> str:
+    """What a readout gives an output for."""
+    return next((level for level, readout in READOUTS.items() if readout == kind), "graph")
+
+
+def readout(h: Tensor, e: Tensor, graph: Topology, kind: Readout, pairs: Tensor | None = None) -> Tensor:
+    r"""What the head is given: a vector per graph, per node, per edge or per pair of nodes.
 
     - ``mean``, ``sum``, ``max``: of the nodes of each graph, ``[B, d]``;
     - ``none``: the nodes as they are, ``[N, d]``;
-    - ``edge``: :math:`[h_j, h_i, e_{ij}]` of each edge from j to i, ``[E, 2d + edge_dim]``.
+    - ``edge``: :math:`[h_j, h_i, e_{ij}]` of each edge from j to i, ``[E, 2d + edge_dim]``;
+    - ``link``: :math:`h_i \odot h_j` of each of ``pairs`` ``[2, P]``, in whichever order, ``[P, d]``.
     """
+    if kind == "link":
+        if pairs is None:
+            raise ValueError(
+                "the data do not say which pairs of nodes are asked for: give them edge_label_index [2, P], as PyG does"
+            )
+        return of_pairs(h, pairs)
     if kind == "edge":
         source, target = graph.edge_index
         return torch.cat([h[source], h[target], e], dim=-1)
     return pool(h, graph, kind)
+
+
+def of_pairs(h: Tensor, pairs: Tensor) -> Tensor:
+    r""":math:`h_i \odot h_j` of each pair, the same in both of its orders: ``[N, d]``, ``[2, P]`` → ``[P, d]``."""
+    return h[pairs[0]] * h[pairs[1]]
 
 
 def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:

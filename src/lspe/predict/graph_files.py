@@ -1,4 +1,4 @@
-"""Predictions for files of graphs: a table with a row per graph, node or edge."""
+"""Predictions for files of graphs: a table with a row per graph, node, edge or link."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ from torch_geometric.data import Data
 from lspe.data.graphs.named import is_named, read_named
 from lspe.data.graphs.storage import is_stored_graphs, read_graphs
 from lspe.data.words import Level
+from lspe.errors import UserError
 from lspe.files.tables import check_output, open_table
 from lspe.predict.embeddings import open_embeddings
+from lspe.predict.links import asking_for, read_pairs
 from lspe.predict.predictor import Predictor
 from lspe.predict.tables import new_cells, new_names
 
 Path_ = str | os.PathLike[str]
+TOP = 100
+"""Links of each graph that are looked for, if nobody says how many."""
 
-
-_PLACES: dict[Level, tuple[str, ...]] = {"graph": (), "node": ("node",), "edge": ("source", "target")}
+_PLACES: dict[Level, tuple[str, ...]] = {
+    "graph": (),
+    "node": ("node",),
+    "edge": ("source", "target"),
+    "link": ("source", "target"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,20 +59,39 @@ def _places(graphs: Sequence[Data], level: Level) -> list[NDArray[np.int64]]:
         return []
     if level == "node":
         return [np.concatenate([np.arange(graph.num_nodes) for graph in graphs])]
-    return list(np.concatenate([graph.edge_index.reshape(2, -1).numpy() for graph in graphs], axis=1))
+    name = "edge_index" if level == "edge" else "edge_label_index"
+    return list(np.concatenate([graph[name].reshape(2, -1).numpy() for graph in graphs], axis=1))
 
 
 def predict_graph_files(
-    predictor: Predictor, source: Path_, output: Path_, *, embeddings: Path_ | None = None
+    predictor: Predictor,
+    source: Path_,
+    output: Path_,
+    *,
+    embeddings: Path_ | None = None,
+    pairs: Path_ | None = None,
+    top: int | None = None,
 ) -> GraphSummary:
     """Predict the graphs of a file, of a folder of files, or of a data set of PyG.
 
     The table has the number of the ``graph`` (from 0), where nodes are predicted that of the ``node`` within it, where
-    edges are those of their ``source`` and ``target``, and the predictions.
+    edges are those of their ``source`` and ``target``, and the predictions. Of links, `pairs` is a table of those that
+    are asked for; without it they are the `top` ones of each graph that are not there and most likely to be.
     """
+    if predictor.level != "link" and (pairs is not None or top is not None):
+        raise UserError(f"--pairs and --top are for links, and {predictor.members[0].name} predicts {predictor.level}s")
+    if pairs is not None and top is not None:
+        raise UserError("--pairs names the pairs to predict, and --top looks for the likeliest ones: choose one")
     check_output(output)
     started = time.perf_counter()
     graphs = (read_named(str(source)) if is_named(str(source)) else read_graphs(source)).graphs
+    if predictor.level == "link":
+        found = (
+            read_pairs(pairs, graphs)
+            if pairs is not None
+            else [predictor.likeliest_links(one, top or TOP)[0] for one in graphs]
+        )
+        graphs = [asking_for(graph, its_pairs) for graph, its_pairs in zip(graphs, found, strict=True)]
     numbers = ["graph", *_PLACES[predictor.level]]
     begin = rows = 0
     with ExitStack() as stack:

@@ -84,7 +84,7 @@ class Member:
     def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
         """Values in original units, or probabilities, and the vectors they were made from.
 
-        [G, outputs]; [N, outputs] where nodes, [E, outputs] where edges are predicted.
+        [G, outputs]; [N, outputs] where nodes, [E, outputs] where edges, [P, outputs] where pairs are predicted.
         """
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device

@@ -13,6 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from lspe.data import DataError, PackedGraphs
+from lspe.data.graphs.links import with_asked_pairs, without_questions
 from lspe.data.graphs.pyg import pack
 from lspe.data.molecules.conversion import MoleculeGraphs, to_packed
 from lspe.data.molecules.descriptors import read_described
@@ -84,10 +85,10 @@ def check_molecules_fit(features: Features, name: str) -> None:
 
 def pack_graphs(graphs: Sequence[Data], features: Features, name: str, level: Level = "graph") -> PackedGraphs:
     """PyG graphs in the form of the networks; refused where they carry other features than those trained on."""
-    packed, given = pack(graphs, keep_places=level == "edge")
+    packed, given = pack([without_questions(graph) for graph in graphs], keep_places=level == "edge")
     if not _fits(given, features):
         raise DataError(f"{name} was trained on {describe(features)}, but the graphs have {describe(given)}")
-    return packed
+    return with_asked_pairs(packed, graphs) if level == "link" else packed
 
 
 def _fits(given: Features, wanted: Features) -> bool:

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.container import Array
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.words import DescriptorKind, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
@@ -39,7 +40,7 @@ class Predictor:
     rounding of float32).
 
     Attributes:
-        level: what a prediction belongs to: ``graph``, ``node`` or ``edge``.
+        level: what a prediction belongs to: ``graph``, ``node``, ``edge`` or ``link``.
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
@@ -97,8 +98,9 @@ class Predictor:
     ) -> Any:
         """Values in original units, or probabilities: [M] of one output, else [M, outputs].
 
-        Of a network that predicts nodes or edges: a list of such arrays, one row per node or edge as it is given; of a
-        single molecule or graph only its array. A molecule that cannot be read gets NaN; :attr:`reasons` says why.
+        Of a network that predicts nodes, edges or links: a list of such arrays, one row per node or edge as it is
+        given, or per pair ``edge_label_index`` [2, P] of each graph; of a single molecule or graph only its array. A
+        molecule that cannot be read gets NaN; :attr:`reasons` says why.
 
         Args:
             molecules: SMILES, one or many (list, array, Series), or PyG graphs with the features trained on.
@@ -117,7 +119,7 @@ class Predictor:
         return mean, _without_single_axis(_stacked([part.sd for part in parts if part.sd is not None], self._outputs))
 
     def _of_graphs(self, parts: list[Predictions], *, single: bool, return_std: bool) -> Any:
-        """The predictions of nodes or edges, divided among graphs."""
+        """The predictions of nodes, edges or links, divided among graphs."""
         if return_std:
             self._check_several()
         both = []
@@ -204,6 +206,12 @@ class Predictor:
             packed = pack_graphs(piece, self.features, self.members[0].name, self.level)
             yield piece, self._predict(MoleculeGraphs(packed, np.arange(len(piece)), {}))
 
+    def likeliest_links(self, graph: Data, top: int = 100) -> tuple[NDArray[np.int64], Floats]:
+        """The pairs of nodes that are not joined and are most likely to be: [2, P], and how likely, the best first."""
+        from lspe.predict.links import likeliest_pairs
+
+        return likeliest_pairs(self, graph, top)
+
     def predict_pieces(
         self,
         pieces: Iterable[Piece],
@@ -215,9 +223,10 @@ class Predictor:
 
         ``extra_of`` gives the further numbers [M, E] of a piece, where the model takes some.
         """
-        if self.level == "edge":
+        if self.level in ("edge", "link"):
             raise UserError(
-                f"{self.members[0].name} predicts edges, and SMILES have no order of theirs: give graphs, PyG's Data"
+                f"{self.members[0].name} predicts {self.level}s, and SMILES do not say which comes when: give graphs, "
+                "PyG's Data"
             )
         if extra_of is None:
             self.checked_extra(None, 0)
@@ -302,7 +311,7 @@ class Predictor:
         values[:, overflow] = np.nan
         row_of = molecules.rows
         graphs = molecules.graphs
-        num_targets = {"graph": np.ones_like(row_of), "node": graphs.num_nodes, "edge": graphs.num_edges}[self.level]
+        num_targets = _targets_of(graphs, self.level)
         row_of = row_of.repeat(num_targets)
         if self.level == "edge":
             values = values[:, np.argsort(_given_places(graphs))]
@@ -358,6 +367,15 @@ def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
     everything = np.full((count, values.shape[1]), np.nan)
     everything[rows] = values
     return everything
+
+
+def _targets_of(graphs: PackedGraphs, level: Level) -> NDArray[np.int64]:
+    """How many predictions each graph has."""
+    if isinstance(graphs, LinkGraphs):
+        return graphs.num_pairs
+    if level == "graph":
+        return np.ones(len(graphs), dtype=np.int64)
+    return graphs.num_nodes if level == "node" else graphs.num_edges
 
 
 def _given_places(graphs: PackedGraphs) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from lspe.data import GraphData, PackedGraphs
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.packed.targets import is_known
 from lspe.data.words import Level, TaskKind
 from lspe.experiment import Task
@@ -25,13 +26,13 @@ from lspe.training.run import Run
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """True and predicted values of some graphs, nodes or edges.
+    """True and predicted values of some graphs, nodes, edges or links.
 
     - `y` [M, T] (NaN where a label is missing), or [M] class numbers;
     - `predicted` [M, outputs]: values in original units, or probabilities;
     - `names`: columns [M] that say of what: ``row``, the graph's row in the table it comes from, else its number in
-      the data; of nodes ``graph`` and ``node``, its number within the graph; of edges ``graph``, ``source`` and
-      ``target``;
+      the data; of nodes ``graph`` and ``node``, its number within the graph; of edges and links ``graph``, ``source``
+      and ``target``;
     - `molecules`: SMILES and names [M] by the columns they are written to, where there are any.
     """
 
@@ -45,7 +46,7 @@ class SplitPredictions:
     molecules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """As a table, a row per graph, node or edge."""
+        """As a table, a row per graph, node, edge or link."""
         outputs = output_names(self.task, self.task_names, self.class_names)
         names = np.stack([*self.names.values()], axis=1).tolist()
         rows = []
@@ -95,9 +96,12 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
 
 
 def _names(graphs: PackedGraphs, level: Level) -> dict[str, NDArray[np.integer]]:
-    """What says to which graph, node or edge each target belongs."""
+    """What says to which graph, node, edge or pair each target belongs."""
     if level == "graph":
         return {"row": graphs.column("table_row") if "table_row" in graphs.graph else graphs.numbers()}
+    if isinstance(graphs, LinkGraphs):
+        source, target = graphs.pairs[:, graphs.pair_rows]
+        return {"graph": graphs.numbers().repeat(graphs.num_pairs), "source": source, "target": target}
     if level == "edge":
         rows = graphs.rows("edge")
         return {
@@ -126,7 +130,8 @@ def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
 
 def scores_of(predictions: SplitPredictions) -> dict[str, float | None]:
     """All scores of the task; ``None`` where one is not defined."""
-    task = Task(kind=predictions.task, outputs=predictions.predicted.shape[1], metric="mae")
+    outputs = predictions.predicted.shape[1]
+    task = Task(level=predictions.level, kind=predictions.task, outputs=outputs, metric="mae")
     scores = Objective(task).scores()
     scores.distributed_available_fn = lambda: False  # this process has all of them, whether there are others or not
     truth = torch.from_numpy(predictions.y)

@@ -47,7 +47,7 @@ def loss_sums(result: Output, batch: Batch, objective: Objective, positional: Po
 
 
 def _weights(batch: Batch, level: Level) -> Tensor | None:
-    """How much each target counts; a weight of a graph is that of each of its nodes or edges."""
+    """How much each target counts; a weight of a graph is that of each of its nodes, edges or pairs."""
     weight = getattr(batch, "weight", None)
     if weight is None or weight.numel() == len(batch.y):
         return weight
@@ -58,7 +58,9 @@ def graph_of_target(batch: Batch, level: Level) -> Tensor:
     """Which graph of the batch each row of targets and of the network's output belongs to."""
     if level == "graph":
         return torch.arange(batch.num_graphs, device=batch.batch.device)
-    return batch.batch if level == "node" else batch.batch[batch.edge_index[0]]
+    if level == "node":
+        return batch.batch
+    return batch.batch[(batch.edge_index if level == "edge" else batch.edge_label_index)[0]]
 
 
 def mean_loss(sums: Tensor, over: Tensor, positional: PositionalLoss | None) -> Tensor:

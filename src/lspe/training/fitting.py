@@ -6,12 +6,14 @@ import logging
 import signal
 import warnings
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lspe.data import GraphData
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.packed.targets import is_known
 from lspe.devices import check_device
 from lspe.experiment import build_network
@@ -185,6 +187,8 @@ def fresh_module(
     for name, part in (("training", train), ("validation", val)):
         if not is_known(part.y).any():
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
+    if isinstance(train, LinkGraphs):
+        train = replace(train, hidden_share=experiment.training.hidden_share)
     torch.manual_seed(experiment.seed)
     network = build_network(experiment) if given is None else deepcopy(given)
     if isinstance(network.descriptors, DescriptorInput):

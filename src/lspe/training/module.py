@@ -19,7 +19,7 @@ from lspe.data import BatchLoader, PackedGraphs
 from lspe.devices import home_of_float64
 from lspe.errors import UserError
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
-from lspe.experiment.task import SCORES
+from lspe.experiment.task import scores_for
 from lspe.nn import Network
 from lspe.training import checkpoint
 from lspe.training.average import MovingAverage
@@ -194,7 +194,8 @@ class TrainingModule(LightningModule):
         sums, scores, started = self.so_far.sums, self.so_far.scores, self.so_far.started
         lr = self.lr
         train_seconds = time.perf_counter() - started
-        undefined: dict[str, float] = {name: float("nan") for name in SCORES[self.objective.task.kind]}
+        task = self.objective.task
+        undefined: dict[str, float] = {name: float("nan") for name in scores_for(task.kind, task.level)}
         train = Evaluation(
             float(mean_loss(sums, sums, self.positional)), undefined if scores is None else scores.compute()
         )

@@ -16,6 +16,7 @@ from torchmetrics.utilities import dim_zero_cat
 
 from lspe.devices import home_of_float64
 from lspe.training.objective import Objective
+from lspe.training.rankings import RANKINGS
 
 
 class Scores(Metric):
@@ -48,7 +49,9 @@ class Scores(Metric):
         if task.kind == "multiclass":
             return _accuracies(output, target.view(-1), task.outputs)
         functions = _BINARY
-        if task.kind == "regression":
+        if task.level == "link":
+            functions = {**_BINARY, **RANKINGS}
+        elif task.kind == "regression":
             functions = _REGRESSION
             output = self.objective.predict(output.double())
         each = []

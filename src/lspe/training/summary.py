@@ -11,7 +11,7 @@ from torch import Tensor
 from lspe.data import GraphData, PackedGraphs
 from lspe.data.packed.targets import is_known
 from lspe.experiment.protocol import ReportedWeights
-from lspe.experiment.task import SCORES, format_score, goodness
+from lspe.experiment.task import format_score, goodness, scores_for
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
@@ -60,7 +60,9 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "report": report,
         "reported": results[report],
         **results,
-        "constant": {name: _score_of_constant(module.objective, constant, part) for name, part in splits.items()},
+        "constant": {
+            name: _score_of_constant(module.objective, constant, part.in_epoch(0, 0)) for name, part in splits.items()
+        },
         "epochs": module.epoch,
         "stopped": keeper.stopped,
         "parameters": sum(parameter.numel() for parameter in module.network.parameters()),
@@ -92,7 +94,8 @@ def score_rows(summary: Mapping[str, Any]) -> list[list[str]]:
     metric, report = summary["metric"], summary["report"]
     other = "best" if report == "last" else "last"
     known = next(iter(summary["constant"].values()))
-    names = [name for name in SCORES[summary["task"]] if name in known]  # version 0.1 had fewer
+    scores = scores_for(summary["task"], summary.get("level", "graph"))  # version 0.1 had no level
+    names = [name for name in scores if name in known]  # and fewer scores
     names.sort(key=lambda name: name != metric)
     if "together" in summary:
         return _rows_together(summary, names)

@@ -85,6 +85,12 @@ _BENCHMARKS = (
         "planetoid:load_citeseer",
         ("planetoid_citeseer.npz",),
     ),
+    Benchmark(
+        "ca-astroph",
+        "one graph of 18,772 authors who wrote together; half of the links are hidden",
+        "astroph:load",
+        ("ca_astroph.npz",),
+    ),
 )
 
 

@@ -57,12 +57,29 @@ def from_pyg(
     or edges are; where these have ``train_mask``, ``val_mask`` and ``test_mask`` (a row each, and F columns for F
     folds), as these say. Every part then sees the whole graph, and only its own labels. `splits` numbers the graphs of
     each part itself, or the nodes or edges of a single graph; `folds` is the number of folds for cross-validation.
+
+    With `level` ``link`` there is no ``y``: a part of the edges is hidden, and which pairs of nodes are joined is to be
+    learned from the others (:func:`~lspe.data.graphs.links.link_data`).
     """
     if isinstance(graphs, (str, os.PathLike)):
         graphs = read_folder(graphs)
     graphs = [graphs] if isinstance(graphs, Data) else graphs
+    if level == "link":
+        from lspe.data.graphs.links import link_data
+
+        if splits is not None or folds is not None:
+            raise DataError(
+                "of links, edges are divided and not graphs, once: leave out parts and folds, or give each graph "
+                "train_mask, val_mask and test_mask, which say of each edge what it is for"
+            )
+        if task not in (None, "binary"):
+            raise DataError(f"whether two nodes are joined is a binary task, not {task}: leave the task out")
+        return link_data(graphs, fractions=fractions, seed=seed, name=name)
     if "y" not in attributes_of(graphs):
-        raise DataError("the graphs have no y, so there is nothing to learn; give each Data a y")
+        raise DataError(
+            "the graphs have no y, so there is nothing to learn; give each Data a y, or say level='link' "
+            "(--level link) to learn which nodes are joined"
+        )
     level = find_level(graphs, level)
     packed, features = pack(graphs, level)
     y, task, outputs = read_targets(getattr(packed, level)["y"], level, task)
@@ -130,12 +147,16 @@ def pack(
 
 
 def levels_of(graphs: Sequence[Data], attributes: Sequence[str], level: Level | None) -> dict[str, ColumnLevel]:
-    """What each attribute belongs to; `level` is that of ``y``, and of nodes are the masks that divide them."""
+    """What each attribute belongs to; `level` is that of ``y`` and of the masks that divide targets.
+
+    Of links, which have no ``y``, masks divide the edges.
+    """
     known: dict[str, ColumnLevel] = {"x": "node", "node_type": "node", "edge_attr": "edge", "edge_type": "edge"}
-    if level is not None:
+    if level == "link":
+        known |= dict.fromkeys(MASKS, "edge")
+    elif level is not None:
         known["y"] = level
-    if level is not None and level != "graph":
-        known |= dict.fromkeys(MASKS, level)
+        known |= dict.fromkeys(MASKS, level) if level != "graph" else {}
     first = graphs[0]
     return {
         key: known.get(key) or ("node" if first.is_node_attr(key) else "edge" if first.is_edge_attr(key) else "graph")

@@ -49,7 +49,8 @@ class StoredGraphs(NamedTuple):
 def save_graphs(path: str | os.PathLike[str], graphs: Data | Sequence[Data], *, level: Level | None = None) -> None:
     """Write graphs to a file that ``lspe train --data`` reads: ``.npz``, ``.parquet`` or ``.json``.
 
-    Every tensor of the graphs is kept. `level` says what ``y`` belongs to, where its shape could be taken for both.
+    Every tensor of the graphs is kept. `level` says what ``y`` belongs to, where its shape could be taken for both;
+    ``link`` that the edges themselves are to be learned, which a ``.npz`` file does not keep.
 
     >>> lspe.data.save_graphs("graphs.npz", [Data(x=x, edge_index=edge_index, y=y), ...])
     """
@@ -59,7 +60,7 @@ def save_graphs(path: str | os.PathLike[str], graphs: Data | Sequence[Data], *, 
     check_folder_of(target)
     everything = [graphs] if isinstance(graphs, Data) else list(graphs)
     names = attributes_of(everything)
-    if "y" in names:
+    if "y" in names and level != "link":
         level = find_level(everything, level)
     write: dict[str, Callable[[Path, list[Data], list[str], Level | None], None]] = {
         ".npz": _write_npz,

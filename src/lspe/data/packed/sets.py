@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -214,17 +214,21 @@ class PackedGraphs:
         vars(batch._store).update(internal)
         return batch
 
-    def select(self, indices: ArrayLike | Tensor) -> PackedGraphs:
+    def select(self, indices: ArrayLike | Tensor) -> Self:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
         return replace(self, index=self.numbers(indices).copy())
 
-    def with_known_targets(self, rows: ArrayLike) -> PackedGraphs:
+    def with_known_targets(self, rows: ArrayLike) -> Self:
         """A view of the same graphs in which only the targets in these rows of the whole set's ``y`` are known."""
         known = np.zeros(len(self._targets), dtype=np.bool_)
         known[np.asarray(rows, dtype=np.int64)] = True
         return replace(self, known=known)
 
-    def with_encoding(self, kind: str, k: int) -> PackedGraphs:
+    def in_epoch(self, seed: int, epoch: int) -> Self:
+        """The set as it is seen in an epoch of training: the same in each, unless something is drawn afresh."""
+        return self
+
+    def with_encoding(self, kind: str, k: int) -> Self:
         """The same graphs with an encoding of `k` columns: ``random_walk_pe`` on the nodes for ``rwpe``,
         ``edge_relative_walk_pe`` on the edges for ``rrwp``, ….
 
@@ -241,7 +245,7 @@ class PackedGraphs:
             return replace(self, node={**self.node, name: column}, encodings=encodings)
         return replace(self, edge={**self.edge, name: column}, encodings=encodings)
 
-    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> PackedGraphs:
+    def with_encodings(self, encodings: Iterable[tuple[str, int]]) -> Self:
         """The same graphs with several encodings, each a kind and its number of columns."""
         graphs = self
         for kind, k in encodings:

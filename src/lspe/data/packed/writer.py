@@ -11,6 +11,7 @@ import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array, ArrayWriter
+from lspe.data.packed.links import LinkGraphs
 from lspe.data.packed.pointers import pointers
 from lspe.data.packed.sets import LEVELS, PackedGraphs
 
@@ -52,6 +53,11 @@ class PackedWriter:
         for level in LEVELS:
             for name, column in getattr(part, level).items():
                 self._arrays.append(f"{level}/{name}", column)
+        if isinstance(part, LinkGraphs):
+            self._arrays.append("num_pairs", np.diff(part.pair_ptr))
+            for name, ends in zip(("source", "target"), part.pairs, strict=True):
+                self._arrays.append(f"pair/{name}", ends.astype(self.index_dtype))
+            self._arrays.append("pair/y", part.joined)
 
     def finish(self, meta: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None) -> None:
         """Complete the file. `arrays` are kept as they are under their names (the splits, for instance)."""
