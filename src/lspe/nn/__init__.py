@@ -1,6 +1,7 @@
 """The layers and networks of the paper."""
 
 from lspe.nn.attention import FullGraphLayer, PairAttention
+from lspe.nn.blocks import run_in_blocks
 from lspe.nn.embed import CategoricalEmbedder, ConstantEmbedder, ContinuousEmbedder, Embedder, OGBEmbedder
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
@@ -38,4 +39,5 @@ __all__ = [
     "center_and_normalize",
     "positional_loss",
     "readout",
+    "run_in_blocks",
 ]

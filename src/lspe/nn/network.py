@@ -133,25 +133,42 @@ class Network(nn.Module):
     def run(self, data: Data, topology: Topology | None = None) -> Output:
         """Output, final node features and final positions of a ``Data`` or ``Batch``."""
         graph = Topology.of(data) if topology is None else topology
-        h, p, e = self.embedder.nodes(data), None, self.embedder.edges(data)
+        h, p_start = self.start_of_nodes(data, graph)
+        e = self.start_of_edges(data, graph)
+        graph = graph.with_added_pair(self._added_pair(data, graph, e.dtype))
+        h, p, e = run_layers(self.layers, h, p_start if self.lspe else None, e, graph)
+        return self.finish(h, p if self.lspe else p_start, e, graph, data)
+
+    def start_of_nodes(self, data: Data, graph: Topology) -> tuple[Tensor, Tensor | None]:
+        r""":math:`h^0` ``[N, d]`` and, where there is an encoding, :math:`p^0` ``[N, d]``."""
+        h = self.embedder.nodes(data)
         p_start = self._embed_encoding(data, graph, h)
-        if self.lspe:
-            p = p_start
-        elif p_start is not None and self.final != "structure+encoding":
+        if p_start is not None and not self.lspe and self.final != "structure+encoding":
             h = h + p_start
-        added = self.embedder.added_pair()
-        if self._pair_kind is not None:
-            of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
-            e = e + self.embed_pair(of_edges.to(e))
-            if self._attends_to_all:
-                added = added + self.embed_pair(self._encoding_of_added_pairs(data, graph, e.dtype))
-        graph = graph.with_added_pair(added)
-        h, p, e = run_layers(self.layers, h, p, e, graph)
-        p = self._final_positions(p if self.lspe else p_start, graph)
+        return h, p_start
+
+    def start_of_edges(self, data: Data, graph: Topology) -> Tensor:
+        """:math:`e^0` ``[E, edge_dim]``."""
+        e = self.embedder.edges(data)
+        if self._pair_kind is None:
+            return e
+        of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
+        return e + self.embed_pair(of_edges.to(e))
+
+    def finish(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, data: Data) -> Output:
+        """From what the layers made of the streams to the output; p is :math:`p^0` where they learn no positions."""
+        p = self._final_positions(p, graph)
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
         return Output(self.head(self._with_descriptors(readout(h, e, graph, self.readout), data)), h, p)
+
+    def _added_pair(self, data: Data, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """What pairs without an edge have in full attention: ``[edge_dim]``, or ``[P, edge_dim]``, one each."""
+        added = self.embedder.added_pair()
+        if self._pair_kind is None or not self._attends_to_all:
+            return added
+        return added + self.embed_pair(self._encoding_of_added_pairs(data, graph, dtype))
 
     def _with_descriptors(self, read_out: Tensor, data: Data) -> Tensor:
         """``[B, d]`` → ``[B, d]``, or ``[B, 2 d]`` where the network takes descriptors."""
