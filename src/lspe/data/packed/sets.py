@@ -166,7 +166,7 @@ class PackedGraphs:
         data = Data()
         for name, level, column in self._fields:
             if name == "edge_index":
-                data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
+                data.edge_index = as_tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
             else:
                 data[name] = self._values(name, column[rows[level]].copy(), rows[level])
         if "x" not in self.node:
@@ -309,7 +309,7 @@ class PackedGraphs:
         """A column of some rows as a tensor."""
         if name == "y" and self.known is not None:
             values = without_unknown(values, self.known[rows])
-        return _tensor(values)
+        return as_tensor(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
@@ -337,7 +337,7 @@ def _reopen(
     return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index, known=known)
 
 
-def _tensor(values: Array) -> Tensor:
+def as_tensor(values: Array) -> Tensor:
     """Integers as an int64 tensor, floating point as float32; `values` must be memory of its own, not the file's."""
     if values.dtype.kind in "iu":
         return torch.from_numpy(values.astype(np.int64, copy=False))
