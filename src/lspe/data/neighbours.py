@@ -12,7 +12,6 @@ from lspe.data.loader import BatchLoader
 from lspe.data.packed.part import part_of
 from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.data.packed.sets import PackedGraphs
-from lspe.data.packed.targets import is_known
 
 
 class NeighbourLoader(BatchLoader):
@@ -47,7 +46,7 @@ class NeighbourLoader(BatchLoader):
         if not neighbours or min(neighbours) < 1:
             raise ValueError(f"neighbours are one number of at least 1 for each layer, not {list(neighbours)}")
         self.neighbours = tuple(neighbours)
-        self.nodes: Index = graphs.rows("node")[is_known(graphs.y)]
+        self.nodes: Index = graphs.rows("node")[graphs.known_targets]
         self.count = len(self.nodes)
         num_nodes = int(graphs.node_ptr[-1])
         first_node = np.repeat(graphs.node_ptr[:-1], np.diff(graphs.edge_ptr))

@@ -81,9 +81,16 @@ class Training(Strict):
     predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
     best epoch. ``members``: so many networks, each with another part of the data as its validation, predict as one;
     ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
+
+    ``neighbours``: targets of nodes are learned ``nodes_per_step`` at a time, each from a sample of its neighbourhood:
+    so many edges into each of these nodes, so many into each node where those begin, one number for each layer.
+    ``[]``: from whole graphs, ``batch_size`` at a time; ``null``: from samples where a graph is large
+    (:mod:`lspe.experiment.sampling`).
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
+    neighbours: tuple[Annotated[int, Field(ge=1)], ...] | None = None
+    nodes_per_step: Annotated[int, Field(ge=1)] = 1024
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
     best_by: Literal["score", "loss"] = "score"

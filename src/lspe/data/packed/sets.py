@@ -25,7 +25,7 @@ from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, pointers, rows_of
-from lspe.data.packed.targets import without_unknown
+from lspe.data.packed.targets import is_known, without_unknown
 from lspe.encodings.kinds import NONE
 
 ColumnLevel = Literal["node", "edge", "graph"]
@@ -282,6 +282,11 @@ class PackedGraphs:
         rows = self.rows(level)
         y = self._targets[rows]
         return y if self.known is None else without_unknown(y, self.known[rows])
+
+    @property
+    def known_targets(self) -> NDArray[np.bool_]:
+        """Which rows of :attr:`y` have a target that is known."""
+        return is_known(self.y)
 
     def column(self, name: str) -> Array:
         """A graph column of this view, one row per graph."""
