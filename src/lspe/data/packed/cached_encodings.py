@@ -19,7 +19,7 @@ from lspe.locations import cache_root, is_writable
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
-LARGEST_EXACT = 50_000
+LARGEST_EXACT = 20_000
 """Nodes of a graph up to which encodings are exact; of a larger one those are estimated that have an estimate."""
 
 
