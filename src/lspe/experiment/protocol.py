@@ -90,7 +90,7 @@ class Training(Strict):
 
     batch_size: Annotated[int, Field(ge=1)] = 128
     neighbours: tuple[Annotated[int, Field(ge=1)], ...] | None = None
-    nodes_per_step: Annotated[int, Field(ge=1)] = 1024
+    nodes_per_step: Annotated[int, Field(ge=1)] = 256
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
     best_by: Literal["score", "loss"] = "score"
