@@ -33,6 +33,11 @@ def peak_mb() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
+def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """b of the least-squares fit time = a · size^b."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
 class Growth:
     """Times of one kind of work at growing sizes."""
 
@@ -42,8 +47,7 @@ class Growth:
 
     @property
     def exponent(self) -> float:
-        """b of the least-squares fit time = a · size^b."""
-        return float(np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0])
+        return exponent(self.sizes, self.seconds)
 
     def to_dict(self) -> dict[str, object]:
         return {"sizes": self.sizes, "ms": [1e3 * s for s in self.seconds], "exponent": self.exponent}

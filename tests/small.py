@@ -51,5 +51,6 @@ def data_of(one: Experiment) -> GraphData:
 def without_times(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of metrics.csv without the columns that tell the time."""
     return [
-        {key: value for key, value in row.items() if key not in ("seconds", "graphs_per_second")} for row in history
+        {key: value for key, value in row.items() if key != "seconds" and not key.endswith("_per_second")}
+        for row in history
     ]

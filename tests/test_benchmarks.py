@@ -125,6 +125,7 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
         (f"ablation --epochs 1 --out {{folder}} --only none heat {TINY}", "heat", {"parameters", "validation", "test"}),
         ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
         ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),
+        ("large_graph --nodes 300 1000 --predict", "300 nodes", {"train_s", "validate_s", "predict_s", "peak_mb"}),
         ("predict --molecules 500", None, {"molecules a second"}),
         ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from lspe.data import GraphData
 from lspe.errors import UserError
 from lspe.experiment.data import fit_to_data
+from lspe.experiment.sampling import steps_per_epoch
 from lspe.experiment.value import Experiment
 from lspe.nn import Network
 from lspe.training.evaluation import loss_sums, mean_loss
@@ -121,7 +121,7 @@ def seconds_per_epoch(experiment: Experiment, data: GraphData, network: Network 
     with torch.random.fork_rng(devices=[]):
         module = fresh_module(experiment, data, objective, network)
         took = [_step(module, objective, number) for number in range(_STEPS_TRIED)]
-    steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+    steps = steps_per_epoch(experiment, data)
     return steps * float(np.median(took)) * 1.2  # validation, optimizer
 
 

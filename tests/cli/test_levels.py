@@ -40,6 +40,7 @@ SOURCES: dict[str, tuple[Callable[[], list[Data] | Data], str, str]] = {
     "graphs": (of_graphs, "parquet", "graph"),
     "nodes": (many_graphs, "json", "node"),
     "nodes of one graph": (lambda: one_graph(60), "npz", "node"),
+    "nodes of a sampled graph": (lambda: one_graph(60), "npz", "node"),
     "edges": (lambda: [edges_of(graph) for graph in many_graphs()], "npz", "edge"),
 }
 
@@ -51,6 +52,8 @@ def test_from_a_file_to_predictions(case: str, tmp_path: Path) -> None:
     file = tmp_path / f"mine.{kind}"
     save_graphs(file, graphs)
     command = ["train", "--data", str(file), "--epochs", str(EPOCHS), "--threads", "1", *SETTINGS]
+    if "sampled" in case:
+        command += ["--set", "training.neighbours=[3, 2]", "--set", "training.nodes_per_step=5"]
     kill_after_a_checkpoint([*command, "--out", str(tmp_path / "killed")], tmp_path / "killed")
     lspe("train", tmp_path / "killed", "--resume", "--threads", 1)
     output = lspe(*command, "--out", tmp_path / "whole")
@@ -59,6 +62,7 @@ def test_from_a_file_to_predictions(case: str, tmp_path: Path) -> None:
     assert killed.summary["reported"] == whole.summary["reported"]
     assert whole.summary["level"] == level
     assert f"to predict per {level}" in output
+    assert ("each step learns from 5 nodes and a sample of their neighbourhood" in output) == ("sampled" in case)
     assert "2 numbers per node and 1 per edge" in output
 
     scores = json.loads(lspe("evaluate", tmp_path / "whole", "--json"))["whole"]

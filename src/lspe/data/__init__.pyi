@@ -10,6 +10,7 @@ from .graphs.storage import save_graphs as save_graphs
 from .loader import BatchLoader as BatchLoader
 from .molecules.conversion import smiles_to_data as smiles_to_data
 from .molecules.conversion import smiles_to_graphs as smiles_to_graphs
+from .neighbours import NeighbourLoader as NeighbourLoader
 from .packed.sets import PackedGraphs as PackedGraphs
 from .packed.writer import PackedWriter as PackedWriter
 from .table.reading import TableChunk as TableChunk

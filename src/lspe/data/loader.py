@@ -21,7 +21,13 @@ class BatchLoader:
     Every process takes the same number of steps. Where the last global batch holds fewer graphs than there
     are processes, some of them get a batch of no graphs (``batch.num_graphs == 0``) and must still take
     part in whatever the others do together; weight it with zero.
+
+    Attributes:
+        unit: what is gone through, and `count`, how many of them an epoch has.
+
     """
+
+    unit = "graphs"
 
     def __init__(
         self,
@@ -38,7 +44,8 @@ class BatchLoader:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} does not exist among {world_size} processes")
-        self.graphs = graphs
+        self.graphs = self._graphs_now = graphs
+        self.count = len(graphs)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
@@ -52,18 +59,26 @@ class BatchLoader:
         self.epoch = epoch
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.graphs), self.batch_size)
+        whole, rest = divmod(self.count, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Batch]:
-        graphs = self.graphs.in_epoch(self.seed, self.epoch)
-        for indices in self.indices():
-            yield graphs.batch(indices)
+        self._graphs_now = self.graphs.in_epoch(self.seed, self.epoch)
+        for step, indices in enumerate(self.indices()):
+            yield self.batch(indices, step)
+
+    def batch(self, indices: NDArray[np.int64], step: int) -> Batch:
+        """What is learned from at some step of the epoch."""
+        return self._graphs_now.batch(indices)
+
+    def numbers(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where these stand in the whole set."""
+        return self.graphs.numbers(indices)
 
     def indices(self) -> Iterator[NDArray[np.int64]]:
-        """The graphs of each of this process's batches, as indices into `graphs`."""
-        count = len(self.graphs)
-        order = np.random.default_rng([self.seed, self.epoch]).permutation(count) if self.shuffle else np.arange(count)
+        """What is in each of this process's batches, by position among all that is gone through."""
+        rng, count = np.random.default_rng([self.seed, self.epoch]), self.count
+        order = rng.permutation(count) if self.shuffle else np.arange(count)
         for step in range(len(self)):
             chosen = order[step * self.batch_size : (step + 1) * self.batch_size]
             begin = self.rank * len(chosen) // self.world_size

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from lspe.data.graphdata import GraphData
+from lspe.data.packed.cached_encodings import LARGEST_EXACT, is_estimated
 from lspe.data.packed.targets import is_known
+from lspe.encodings import find_kind
 from lspe.features import describe
 
 
@@ -25,8 +27,10 @@ def in_a_sentence(data: GraphData) -> str:
         "multiclass": f"one of {data.num_outputs} classes to predict",
     }[data.task]
     sizes = ", ".join(f"{name} {len(part):,}" for name, part in data.splits.items()) or f"{len(data.folds)} folds"
+    estimated = [kind for kind, _ in data.graphs.encodings if is_estimated(data.graphs, find_kind(kind))]
+    note = f"; {', '.join(estimated)} estimated, as of all graphs beyond {LARGEST_EXACT:,} nodes" if estimated else ""
     parts = "graphs" if data.divided == "graphs" else f"labelled {data.level}s"
-    return f"{what_they_are}; {what} per {data.level}; {parts}: {sizes}"
+    return f"{what_they_are}; {what} per {data.level}; {parts}: {sizes}{note}"
 
 
 def statistics(data: GraphData) -> dict[str, Any]:

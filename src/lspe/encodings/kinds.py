@@ -51,6 +51,7 @@ class EncodingKind:
             or a batch of graphs, as :func:`~lspe.encodings.random_walk_encoding`. That of pairs takes ``pairs``
             ``[2, P]`` too, the edges if left out, and gives ``[P, k]``.
         level: ``node`` or ``pair``.
+        estimate: for a graph that is too large for the exact one: ``(edge_index, num_nodes, k)`` → ``[N, k]``.
         width: the number of columns where there is no choice.
         has_signs: whether each column of a graph is determined up to its sign only.
         comparable: where the encoding depends on a choice, what of it does not: ``(edge_index, num_nodes, k)`` of one
@@ -68,6 +69,7 @@ class EncodingKind:
     equation: str
     compute: Callable[..., Tensor]
     level: Level = "node"
+    estimate: Callable[[Tensor, int, int], Tensor] | None = None
     width: int | None = None
     has_signs: bool = False
     comparable: Callable[[Tensor, int, int], Tensor] | None = None

@@ -9,6 +9,9 @@ from lspe.encodings.large_walks import return_probabilities_in_blocks
 from lspe.ops import fusible
 from lspe.ops.fused.small_graphs import return_probabilities
 
+PROBES = 64
+"""Of the estimate for large graphs; the time grows with them, the error falls with their root."""
+
 
 @torch.no_grad()
 def random_walk_encoding(
@@ -33,7 +36,8 @@ def random_walk_encoding(
     It is exact at every size: computed in float64, rounded once, and dependent on nothing else in the batch. A graph of
     20,000 nodes takes some tens of megabytes; 16 steps take about a second on a ring or a mesh, where walks stay near,
     and less than a minute where they soon reach every node. For much larger graphs of the second kind there is
-    :func:`~lspe.encodings.estimate_random_walk_encoding`.
+    :func:`~lspe.encodings.estimate_random_walk_encoding`, which sets of graphs use by themselves
+    (:mod:`lspe.data.packed.cached_encodings`).
 
     Args:
         edge_index: Edges, first row source and second row target.
@@ -105,6 +109,12 @@ def _diagonals_of_powers(matrix: Tensor, k: int, *, symmetric: bool) -> Tensor:
     return diagonals.permute(1, 2, 0)
 
 
+def _estimate(edge_index: Tensor, num_nodes: int, k: int) -> Tensor:
+    from lspe.encodings.estimate import estimate_random_walk_encoding  # scipy.stats takes long to load
+
+    return estimate_random_walk_encoding(edge_index, num_nodes, k, probes=PROBES).value
+
+
 RWPE = EncodingKind(
     name="rwpe",
     title="Random walk",
@@ -112,4 +122,5 @@ RWPE = EncodingKind(
     attribute="random_walk_pe",  # PyG's name
     equation=r"p_i = [\mathrm{RW}_{ii}, \mathrm{RW}^2_{ii}, \dots, \mathrm{RW}^k_{ii}]",
     compute=random_walk_encoding,
+    estimate=_estimate,
 )

@@ -1,6 +1,5 @@
 """The data of an experiment, and what these decide of it."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
 from lspe.data.words import DescriptorKind, Level
 from lspe.experiment.protocol import FEWEST_EPOCHS
+from lspe.experiment.sampling import steps_per_epoch, with_sampling
 from lspe.experiment.task import Task, scores_for
 from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
@@ -58,12 +58,6 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"{experiment.name}: a {data.task} task of {data.level}s has no task.metric {experiment.task.metric!r}: "
             f"choose among {', '.join(scores)}"
         )
-    protocol = experiment.training.protocol
-    if protocol.kind == "fast" and protocol.max_steps is not None:
-        steps = math.ceil(len(data.split("train")) / experiment.training.batch_size)
-        epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
-        shorter = protocol.model_copy(update={"max_epochs": epochs})
-        experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
     if data.extra_names:
         wider = experiment.model.model_copy(update={"extra": len(data.extra_names)})
         experiment = _with(experiment, "model", wider)
@@ -71,7 +65,18 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))
         experiment = _with(experiment, "model", model.model_copy(update={"delta": delta}))
-    return experiment
+    return _with_epochs_by_steps(with_sampling(experiment, data), data)
+
+
+def _with_epochs_by_steps(experiment: Experiment, data: GraphData) -> Experiment:
+    """As many epochs as make up the steps of the fast protocol."""
+    protocol = experiment.training.protocol
+    if protocol.kind != "fast" or protocol.max_steps is None:
+        return experiment
+    steps = steps_per_epoch(experiment, data)
+    epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
+    shorter = protocol.model_copy(update={"max_epochs": epochs})
+    return _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
 
 
 def _readout(level: Level, wanted: Readout) -> Readout:

@@ -83,9 +83,16 @@ class Training(Strict):
     ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
     ``hidden_share``: of links, how many of the training edges each epoch hides and asks for; with 0 all of them are
     asked for while they are seen.
+
+    ``neighbours``: targets of nodes are learned ``nodes_per_step`` at a time, each from a sample of its neighbourhood:
+    so many edges into each of these nodes, so many into each node where those begin, one number for each layer.
+    ``[]``: from whole graphs, ``batch_size`` at a time; ``null``: from samples where a graph is large
+    (:mod:`lspe.experiment.sampling`).
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
+    neighbours: tuple[Annotated[int, Field(ge=1)], ...] | None = None
+    nodes_per_step: Annotated[int, Field(ge=1)] = 256
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
     best_by: Literal["score", "loss"] = "score"

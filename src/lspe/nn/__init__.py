@@ -1,6 +1,7 @@
 """The layers and networks of the paper."""
 
 from lspe.nn.attention import FullGraphLayer, PairAttention
+from lspe.nn.blocks import run_in_blocks
 from lspe.nn.embed import (
     CategoricalEmbedder,
     ConstantEmbedder,
@@ -53,4 +54,5 @@ __all__ = [
     "embedder_for",
     "positional_loss",
     "readout",
+    "run_in_blocks",
 ]

@@ -74,6 +74,11 @@ class GatedGCN(nn.Module):
             return _fused([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether a node's result depends on the edges into it and their sources alone."""
+        return not self.size_norm
+
     def equations(
         self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, seeds: Sequence[int | None] = (None,) * 3
     ) -> tuple[Tensor, Tensor | None, Tensor]:

@@ -149,40 +149,61 @@ class Network(nn.Module):
 
     def embed(self, data: Data, graph: Topology) -> Embedded:
         """What the network sees of graphs before its first layer."""
-        h, e = self.embedder.nodes(data), self.embedder.edges(data)
-        if self._pair_kind is not None:
-            of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
-            e = e + self.embed_pair(of_edges.to(e))
-        return Embedded(h, self._embed_encoding(data, graph, h), e, self._embed_descriptors(data))
+        h, p = self.embed_nodes(data, graph)
+        return Embedded(h, p, self.embed_edges(data, graph), self.embed_descriptors(data))
 
-    def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
-        """The rest of the network; of ``data`` only what is said of pairs without an edge is still read."""
-        h, p, e = start.h, None, start.e
-        if self.lspe:
-            p = start.p
-        elif start.p is not None and self.final != "structure+encoding":
-            h = h + start.p
-        added = self.embedder.added_pair()
-        if self._pair_kind is not None and self._attends_to_all:
-            added = added + self.embed_pair(self._encoding_of_added_pairs(data, graph, e.dtype))
-        graph = graph.with_added_pair(added)
-        h, p, e = run_layers(self.layers, h, p, e, graph)
-        p = self._final_positions(p if self.lspe else start.p, graph)
-        if self.final != "structure":
-            assert p is not None
-            h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
-        read_out = readout(h, e, graph, self.readout, getattr(data, "edge_label_index", None))
-        if start.descriptors is not None:
-            read_out = torch.cat([read_out, start.descriptors], dim=-1)
-        return Output(self.head(read_out), h, p)
+    def embed_nodes(self, data: Data, graph: Topology) -> tuple[Tensor, Tensor | None]:
+        """``[N, d]`` of the features and, where there is an encoding, ``[N, d]`` of that."""
+        h = self.embedder.nodes(data)
+        return h, self._embed_encoding(data, graph, h)
 
-    def _embed_descriptors(self, data: Data) -> Tensor | None:
+    def embed_edges(self, data: Data, graph: Topology) -> Tensor:
+        """:math:`e^0` ``[E, edge_dim]``."""
+        e = self.embedder.edges(data)
+        if self._pair_kind is None:
+            return e
+        of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
+        return e + self.embed_pair(of_edges.to(e))
+
+    def embed_descriptors(self, data: Data) -> Tensor | None:
         """``[B, d]`` of the descriptors, where the network takes some."""
         if self.descriptors is None:
             return None
         if getattr(data, "descriptors", None) is None:
             raise ValueError("the data have no 'descriptors', which the network takes beside its readout")
-        return self.descriptors(data.descriptors)
+        of_descriptors: Tensor = self.descriptors(data.descriptors)
+        return of_descriptors
+
+    def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
+        """The rest of the network; of ``data`` only what is said of pairs without an edge is still read."""
+        h, p = self.start(start.h, start.p)
+        graph = graph.with_added_pair(self._added_pair(data, graph, start.e.dtype))
+        h, p, e = run_layers(self.layers, h, p, start.e, graph)
+        return self.finish(start._replace(h=h, p=p if self.lspe else start.p, e=e), data, graph)
+
+    def start(self, h: Tensor, p: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        r""":math:`h^0` and :math:`p^0`; where no positions are learned, the encoding is part of :math:`h^0`."""
+        if self.lspe or p is None:
+            return h, p
+        return (h if self.final == "structure+encoding" else h + p), None
+
+    def finish(self, end: Embedded, data: Data, graph: Topology) -> Output:
+        """From what the layers made of the streams to the output; p is the start where they learn no positions."""
+        h, p = end.h, self._final_positions(end.p, graph)
+        if self.final != "structure":
+            assert p is not None
+            h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
+        read_out = readout(h, end.e, graph, self.readout, getattr(data, "edge_label_index", None))
+        if end.descriptors is not None:
+            read_out = torch.cat([read_out, end.descriptors], dim=-1)
+        return Output(self.head(read_out), h, p)
+
+    def _added_pair(self, data: Data, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """What pairs without an edge have in full attention: ``[edge_dim]``, or ``[P, edge_dim]``, one each."""
+        added = self.embedder.added_pair()
+        if self._pair_kind is None or not self._attends_to_all:
+            return added
+        return added + self.embed_pair(self._encoding_of_added_pairs(data, graph, dtype))
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""

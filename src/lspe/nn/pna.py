@@ -235,6 +235,11 @@ class PNA(nn.Module):
             return h_new, None, e
         return h_new, tanh_residual(self.aggregate_p(p, e, graph), self._residual(p)), e
 
+    @property
+    def is_local(self) -> bool:
+        """Whether a node's result depends on the edges into it and their sources alone."""
+        return not self.size_norm
+
     def _normalized_structure(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, **finish: Any) -> Tensor:
         h_new = self.aggregate_h(torch.cat([h, p], dim=-1) if p is not None else h, e, graph)
         scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None

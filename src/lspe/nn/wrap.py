@@ -16,6 +16,14 @@ from lspe.ops import dropout, tanh_residual
 EDGE_ARGUMENTS = ("edge_attr", "edge_attrs", "edge_features", "edge_feature", "edge_feat", "e")
 """Names under which layers take the features of edges, ``[E, edge_dim]``."""
 
+LOCAL_CONVS = frozenset(
+    {
+        *("GATConv", "GATv2Conv", "GINConv", "GINEConv", "GraphConv", "NNConv", "PNAConv", "ResGatedGraphConv"),
+        *("SAGEConv", "TransformerConv"),
+    }
+)
+"""PyG's layers that look at the edges into a node and their sources alone; GCNConv also asks for degrees of sources."""
+
 
 class ConvError(UserError, TypeError):
     """A conv that cannot be called as one."""
@@ -93,6 +101,11 @@ class LSPE(nn.Module):
             e_new = self.edge_update(torch.cat([*ends, e], dim=-1))
             e = e + e_new if self.residual else e_new
         return self._drop(h_new), p, e
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a node's result depends on the edges into it and their sources alone; one's own conv says so."""
+        return all(getattr(conv, "is_local", type(conv).__name__ in LOCAL_CONVS) for conv in (self.conv_h, self.conv_p))
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)

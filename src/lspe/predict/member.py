@@ -20,6 +20,7 @@ from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
+from lspe.nn.blocks import run_bounded
 from lspe.nn.readout import pool
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
@@ -91,10 +92,9 @@ class Member:
         most_pairs = _MOST_EMBEDDED_PAIRS if hasattr(self.network, "embed_pair") else _MOST_PAIRS
         for batch in _batches(graphs.for_network(self), most_pairs):
             batch = batch.to(device)
-            topology = Topology.of(batch)
-            result = self.network.run(batch, topology)
+            result = run_bounded(self.network, batch)
             outputs.append(result.output)
-            graph.append(pool(result.h, topology, self.network.readout if self.level == "graph" else "mean"))
+            graph.append(pool(result.h, Topology.of(batch), self.network.readout if self.level == "graph" else "mean"))
             node.append(result.h)
             if result.p is not None:
                 position.append(result.p)

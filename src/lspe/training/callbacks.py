@@ -162,7 +162,7 @@ class Bookkeeper(Callback):
             "val_loss": val["loss"],
             f"val_{self.metric}": val[self.metric],
             "seconds": round(result.seconds, 3),
-            "graphs_per_second": round(result.graphs_per_second, 1),
+            f"{result.unit}_per_second": round(result.per_second, 1),
         }
 
     def _record(self, result: EpochResult) -> None:

@@ -13,6 +13,7 @@ from lspe.data.words import Level
 from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training
 from lspe.nn import Network, Output, positional_loss
+from lspe.nn.blocks import run_bounded
 from lspe.training.distributed import add_up, rank, world_size
 from lspe.training.objective import Objective
 
@@ -107,7 +108,8 @@ def evaluate(
         if batch.num_graphs == 0:
             scores.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)
             continue
-        result = network.run(batch)
+        targets = objective.known(batch.y) if objective.task.level == "node" and positional is None else None
+        result = run_bounded(network, batch, targets)
         sums += loss_sums(result, batch, objective, positional).to(sums.device)
         scores.update(result.output, batch.y)
     network.train(was_training)

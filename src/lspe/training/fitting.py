@@ -14,11 +14,11 @@ import torch
 
 from lspe.data import GraphData
 from lspe.data.packed.links import LinkGraphs
-from lspe.data.packed.targets import is_known
 from lspe.devices import check_device
 from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.given import with_network
+from lspe.experiment.sampling import sampling_in_words
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
@@ -100,7 +100,7 @@ def fit(
     experiment = fit_to_data(experiment, data)
     if network is not None:
         check_network(network, experiment, data)
-    _check_processes(data, devices * nodes)
+    _check_processes(data, devices * nodes, sampled=bool(experiment.training.neighbours))
     with hold(folder):
         state = _open_folder(experiment, folder, resume)
         stopped = "" if state is None else reason_it_ended(experiment, state, folder)
@@ -118,12 +118,13 @@ def fit(
             best_by=experiment.training.best_by,
             tensorboard=tensorboard,
         )
-        notes = [] if start is None else _begin_with(start, module.network)
+        notes = [note for note in [sampling_in_words(experiment, data)] if note]
+        notes += [] if start is None else _begin_with(start, module.network)
         if state is not None:
             with checkpoint.in_use(folder / LAST):
                 module.restore(state)
                 keeper.restore(state)
-                notes = differences(state, threads, devices * nodes)
+                notes += differences(state, threads, devices * nodes)
             keeper.stopped = stopped
         then = go_on_with(folder)
         if is_first():
@@ -152,12 +153,13 @@ def _open_folder(experiment: Experiment, folder: Path, resume: bool) -> dict[str
     return checkpoint.load(folder / LAST) if (folder / LAST).exists() else None
 
 
-def _check_processes(data: GraphData, processes: int) -> None:
-    """Each process takes its part of every batch, and has to have one."""
-    graphs = len(data.split("train"))
-    if processes > max(graphs, 1):
+def _check_processes(data: GraphData, processes: int, *, sampled: bool) -> None:
+    """Each process takes its part of every batch, and has to have one; a sample is shared by its nodes."""
+    train = data.split("train")
+    count, what = (int(train.known_targets.sum()), "node") if sampled else (len(train), "graph")
+    if processes > max(count, 1):
         raise TrainingError(
-            f"{data.name} has {graphs} training {'graph' if graphs == 1 else 'graphs'}, too few for {processes} "
+            f"{data.name} has {count} training {what if count == 1 else f'{what}s'}, too few for {processes} "
             "processes that share each batch: leave --devices and --nodes out"
         )
 
@@ -185,7 +187,7 @@ def fresh_module(
     """The network of an experiment with fresh weights, or a copy of the one that was given, and what trains it."""
     train, val = data.split("train"), data.split("val")
     for name, part in (("training", train), ("validation", val)):
-        if not is_known(part.y).any():
+        if not part.known_targets.any():
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
     if isinstance(train, LinkGraphs):
         train = replace(train, hidden_share=experiment.training.hidden_share)

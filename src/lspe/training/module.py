@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
-from lspe.data import BatchLoader, PackedGraphs
+from lspe.data import BatchLoader, NeighbourLoader, PackedGraphs
 from lspe.devices import home_of_float64
 from lspe.errors import UserError
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
@@ -46,7 +46,8 @@ class EpochResult:
     train: Evaluation
     val: Evaluation
     seconds: float
-    graphs_per_second: float
+    per_second: float
+    unit: str = "graphs"
 
 
 @dataclass
@@ -99,7 +100,11 @@ class TrainingModule(LightningModule):
         self.positional = training.positional_loss
         self.val = val
         self.seed = seed
-        self.loader = BatchLoader(train, training.batch_size, shuffle=True, seed=seed)
+        self.loader = (
+            NeighbourLoader(train, training.nodes_per_step, training.neighbours, shuffle=True, seed=seed)
+            if training.neighbours
+            else BatchLoader(train, training.batch_size, shuffle=True, seed=seed)
+        )
         self.epoch = 0
         self.average: MovingAverage | None = None
         self.optimizer: Optimizer
@@ -178,13 +183,13 @@ class TrainingModule(LightningModule):
             self.so_far.scores.update(output, batch.y)
 
     def leaves_parameters_unused(self) -> bool:
-        """Whether some parameters have no part in the loss, tried on two graphs: processes have to know beforehand.
+        """Whether some parameters have no part in the loss, tried on two graphs or nodes, before processes begin.
 
         The last layer's edges lead nowhere, for instance, nor do positions that are not read out.
         """
         network = deepcopy(self.network).train()
         with torch.random.fork_rng(devices=[]):
-            batch = self.loader.graphs.batch(np.arange(min(2, len(self.loader.graphs))))
+            batch = self.loader.batch(np.arange(min(2, self.loader.count)), 0)
             sums = loss_sums(network.run(batch), batch, self.objective, self.positional)
             mean_loss(sums, sums.detach(), self.positional).backward()
         return any(parameter.grad is None for parameter in network.parameters())
@@ -209,7 +214,8 @@ class TrainingModule(LightningModule):
             self.plateau.step(val.loss)
         self.epoch += 1
         seconds = time.perf_counter() - started
-        return EpochResult(self.epoch, lr, train, val, seconds, len(self.loader.graphs) / train_seconds)
+        per_second = self.loader.count / train_seconds
+        return EpochResult(self.epoch, lr, train, val, seconds, per_second, self.loader.unit)
 
     def evaluate(self, graphs: PackedGraphs, network: Network | None = None) -> Evaluation:
         """Loss and scores of the network that counts, or of another."""
@@ -259,24 +265,24 @@ class TrainingModule(LightningModule):
             group["lr"] = lr
 
     def _not_finite(self, index: int) -> str:
-        """The message for a loss that is not a number: which epoch, which batch, which of its graphs."""
-        graphs = self.loader.graphs
-        whole_batches = BatchLoader(graphs, self.loader.batch_size, shuffle=True, seed=self.seed)
-        whole_batches.set_epoch(self.epoch)
+        """The message for a loss that is not a number: which epoch, which batch, which of its graphs or nodes."""
+        whole_batches = copy(self.loader)
+        whole_batches.rank, whole_batches.world_size = 0, 1
         positions = list(whole_batches.indices())[index]
-        with torch.no_grad():
-            batch = graphs.batch(positions).to(self.device)
-            finite = torch.isfinite(self.network.eval().run(batch).output).all(dim=-1)
-        numbers = graphs.numbers(positions)
-        bad = numbers[graph_of_target(batch, self.objective.task.level)[~finite].unique().cpu().numpy()]
-        which = f"graphs {_listed(numbers)} of the data"
-        if 0 < len(bad) < len(numbers):
-            which += f" (of these, the network's output is not finite for {_listed(bad)})"
+        numbers = whole_batches.numbers(positions)
+        which = f"{self.loader.unit} {_listed(numbers)} of the data"
+        if self.loader.unit == "graphs":
+            with torch.no_grad():
+                batch = whole_batches.batch(positions, index).to(self.device)
+                finite = torch.isfinite(self.network.eval().run(batch).output).all(dim=-1)
+            bad = numbers[graph_of_target(batch, self.objective.task.level)[~finite].unique().cpu().numpy()]
+            if 0 < len(bad) < len(numbers):
+                which += f" (of these, the network's output is not finite for {_listed(bad)})"
         return f"the loss is not a number in epoch {self.epoch + 1}, batch {index + 1}: {which}. {_ADVICE}"
 
 
 _ADVICE = (
-    "Look at the targets and features of these graphs, or lower the learning rate: --set training.protocol.lr=3e-4. "
+    "Look at their targets and features, or lower the learning rate: --set training.protocol.lr=3e-4. "
     "The last checkpoint is that of the epoch before."
 )
 

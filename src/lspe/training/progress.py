@@ -123,7 +123,7 @@ def describe_epoch(result: EpochResult, metric: str) -> str:
     score = format_score(metric, result.val.scores[metric])
     return (
         f"loss {result.train.loss:.4f}  val {metric} {score}  lr {result.lr:.1e}  "
-        f"{result.graphs_per_second:,.0f} graphs/s  {result.seconds:.1f} s"
+        f"{result.per_second:,.0f} {result.unit}/s  {result.seconds:.1f} s"
     )
 
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lspe.data import GraphData, PackedGraphs
-from lspe.data.packed.targets import is_known
 from lspe.experiment.protocol import ReportedWeights
 from lspe.experiment.task import format_score, goodness, scores_for
 from lspe.training.callbacks import Bookkeeper
@@ -68,7 +67,7 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "parameters": sum(parameter.numel() for parameter in module.network.parameters()),
         "division": data.division,
         "graphs": {name: len(graphs) for name, graphs in splits.items()},
-        "targets": {name: int(is_known(graphs.y).sum()) for name, graphs in splits.items()},
+        "targets": {name: int(graphs.known_targets.sum()) for name, graphs in splits.items()},
         "seconds_per_epoch": round(sum(seconds) / max(len(seconds), 1), 3),
         "total_seconds": round(sum(seconds), 1),
         "versions": versions(),

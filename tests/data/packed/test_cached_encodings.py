@@ -7,7 +7,9 @@ import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
 from lspe.data import PackedGraphs
-from lspe.encodings import laplacian_encoding, relative_walk_encoding
+from lspe.data.packed import cached_encodings
+from lspe.encodings import estimate_random_walk_encoding, laplacian_encoding, relative_walk_encoding
+from lspe.encodings.random_walk import PROBES
 from lspe.errors import UserError
 from tests.graphs import CORNER_CASES
 
@@ -122,3 +124,24 @@ def test_what_is_no_encoding_is_refused(packed: PackedGraphs) -> None:
         packed.with_encoding("rw", 3)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="k = 0"):
         packed.with_encoding("rwpe", 0)
+
+
+def test_of_large_graphs_the_walk_is_estimated(packed: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the exact one, which is there again when the graphs count as small."""
+    exact = packed.with_encoding("rwpe", 5)
+    degree = packed.with_encoding("degree", 1)
+    sizes = packed.num_nodes
+    limit = int(np.sort(sizes)[len(sizes) // 2])
+    assert limit < sizes.max()
+    monkeypatch.setattr(cached_encodings, "LARGEST_EXACT", limit)
+    estimated = packed.with_encoding("rwpe", 5)
+    for number, (one, other) in enumerate(zip(exact, estimated, strict=True)):
+        if sizes[number] > limit:
+            alone = estimate_random_walk_encoding(one.edge_index, int(sizes[number]), 5, probes=PROBES)
+            torch.testing.assert_close(other.random_walk_pe, alone.value)
+        else:
+            torch.testing.assert_close(other.random_walk_pe, one.random_walk_pe, rtol=0, atol=0)
+    assert any(not torch.equal(a.random_walk_pe, b.random_walk_pe) for a, b in zip(exact, estimated, strict=True))
+    np.testing.assert_array_equal(packed.with_encoding("degree", 1).node["degree_pe"], degree.node["degree_pe"])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(packed.with_encoding("rwpe", 5).node["random_walk_pe"], exact.node["random_walk_pe"])

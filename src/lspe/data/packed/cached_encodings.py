@@ -1,4 +1,4 @@
-"""Encodings of a whole set, computed once and kept beside its file."""
+"""Encodings of a whole set, computed once and kept beside its file: exact, or of the largest graphs estimated."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from lspe.locations import cache_root, is_writable
 _CACHE_VERSION = 1
 _NODES_AT_ONCE = 200_000
 
+LARGEST_EXACT = 20_000
+"""Nodes of a graph up to which encodings are exact; of a larger one those are estimated that have an estimate."""
+
 
 def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[ColumnLevel, str, Array]:
     """The level of an encoding's column, its name, and its values for every node of the whole set, :math:`[N, k]`, or
@@ -32,8 +35,11 @@ def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[ColumnLeve
         return level, kind.attribute, np.concatenate([*_compute(graphs, kind, k)])
 
     structure = graphs.structure_digest if not kind.source else digest_of(graphs.structure_digest, kind.source)
-    path = _cache_path(graphs.path, kind.name, k, structure)
     note = {"structure": structure, "kind": kind.name, "k": k, "version": _CACHE_VERSION}
+    how = ""
+    if is_estimated(graphs, kind):
+        how, note["largest_exact"] = "-estimated", LARGEST_EXACT
+    path = _cache_path(graphs.path, f"{kind.name}{how}", k, structure)
 
     def build() -> None:
         with ArrayWriter(path) as writer:
@@ -48,6 +54,11 @@ def encoding_column(graphs: PackedGraphs, name: str, k: int) -> tuple[ColumnLeve
         return file.arrays["encoding"]
 
     return level, kind.attribute, build_once(path, build, read)
+
+
+def is_estimated(graphs: PackedGraphs, kind: EncodingKind) -> bool:
+    """Whether some of the graphs are so large that this encoding is estimated."""
+    return kind.estimate is not None and np.diff(graphs.node_ptr).max(initial=0) > LARGEST_EXACT
 
 
 def _cache_path(packed: Path, kind: str, k: int, structure: str) -> Path:
@@ -74,12 +85,13 @@ def _given(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Array:
 
 
 def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array]:
-    """The encoding of all graphs in order, as many at once as make up some 200,000 nodes."""
+    """The encoding of all graphs in order, as many at once as make up some 200,000 nodes; the largest each alone."""
     yield np.empty((0, k), dtype=np.float32)
     begin, total = 0, len(graphs.node_ptr) - 1
     while begin < total:
         end = int(np.searchsorted(graphs.node_ptr, graphs.node_ptr[begin] + _NODES_AT_ONCE, side="right")) - 1
-        end = max(end, begin + 1)
+        too_large = np.flatnonzero(np.diff(graphs.node_ptr[begin : end + 1]) > LARGEST_EXACT)
+        end = max(begin + int(too_large[0]) if len(too_large) else end, begin + 1)
         edges = slice(int(graphs.edge_ptr[begin]), int(graphs.edge_ptr[end]))
         first_node = graphs.node_ptr[begin:end] - graphs.node_ptr[begin]
         offset = np.repeat(first_node, np.diff(graphs.edge_ptr[begin : end + 1]))
@@ -87,5 +99,8 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
         num_nodes = np.diff(graphs.node_ptr[begin : end + 1])
         batch = torch.from_numpy(np.repeat(np.arange(end - begin), num_nodes))
         compute = encode if kind.level == "node" else encode_pairs
-        yield compute(kind, edge_index, len(batch), k, batch=batch).numpy()
+        if kind.estimate is not None and len(num_nodes) == 1 and len(batch) > LARGEST_EXACT:
+            yield kind.estimate(edge_index, len(batch), k).numpy()
+        else:
+            yield compute(kind, edge_index, len(batch), k, batch=batch).numpy()
         begin = end

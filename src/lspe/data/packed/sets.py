@@ -25,7 +25,7 @@ from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, pointers, rows_of
-from lspe.data.packed.targets import without_unknown
+from lspe.data.packed.targets import is_known, without_unknown
 from lspe.encodings.kinds import NONE
 
 ColumnLevel = Literal["node", "edge", "graph"]
@@ -166,7 +166,7 @@ class PackedGraphs:
         data = Data()
         for name, level, column in self._fields:
             if name == "edge_index":
-                data.edge_index = _tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
+                data.edge_index = as_tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
             else:
                 data[name] = self._values(name, column[rows[level]].copy(), rows[level])
         if "x" not in self.node:
@@ -287,6 +287,11 @@ class PackedGraphs:
         y = self._targets[rows]
         return y if self.known is None else without_unknown(y, self.known[rows])
 
+    @property
+    def known_targets(self) -> NDArray[np.bool_]:
+        """Which rows of :attr:`y` have a target that is known."""
+        return is_known(self.y)
+
     def column(self, name: str) -> Array:
         """A graph column of this view, one row per graph."""
         if name not in self.graph:
@@ -313,7 +318,7 @@ class PackedGraphs:
         """A column of some rows as a tensor."""
         if name == "y" and self.known is not None:
             values = without_unknown(values, self.known[rows])
-        return _tensor(values)
+        return as_tensor(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
@@ -341,7 +346,7 @@ def _reopen(
     return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index, known=known)
 
 
-def _tensor(values: Array) -> Tensor:
+def as_tensor(values: Array) -> Tensor:
     """Integers as an int64 tensor, floating point as float32; `values` must be memory of its own, not the file's."""
     if values.dtype.kind in "iu":
         return torch.from_numpy(values.astype(np.int64, copy=False))
