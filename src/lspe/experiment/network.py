@@ -136,7 +136,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     return Network(
         embedder_for(features, model.hidden_dim, model.edge_width),
         _with_feed_forward(model, model.build_layers()),
-        Head(head_dim, outputs, dropout=model.head_dropout),
+        Head(head_dim, outputs, hidden=model.head_layers, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,

@@ -20,7 +20,10 @@ MOST_LAYERS = 10_000
 
 
 class NetworkConfig(Strict):
-    """Width, depth, encodings, positions and readout; the layers are those of each network's own."""
+    """Width, depth, encodings, positions and readout; the layers are those of each network's own.
+
+    ``head_layers``: hidden ones behind the readout, each half as wide as the one before.
+    """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     hidden_dim: Annotated[int, Field(ge=4, le=WIDEST)]
@@ -33,6 +36,7 @@ class NetworkConfig(Strict):
     final: Final = "structure"
     readout: Readout = "mean"
     dropout: Probability = 0.0
+    head_layers: Annotated[int, Field(ge=0, le=6)] = 2
     head_dropout: Probability = 0.0
     residual: bool = True
     feed_forward: Literal["none"] | Normed = "none"

@@ -60,12 +60,13 @@ def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
 class Head(nn.Module):
     """An MLP that halves the width twice: d → d//2 → d//4 → ``outputs``, with ReLU, ``[..., d]`` → ``[..., outputs]``.
 
-    ``dropout`` is applied before each hidden layer.
+    ``dropout`` is applied before each of the ``hidden`` layers, of which there may be more or fewer; with none the head
+    is a linear map.
     """
 
-    def __init__(self, dim: int, outputs: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, dim: int, outputs: int, *, hidden: int = 2, dropout: float = 0.0) -> None:
         super().__init__()
-        widths = [dim, dim // 2, dim // 4]
+        widths = [max(1, dim // 2**layer) for layer in range(hidden + 1)]
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.out = nn.Linear(widths[-1], outputs)
         self.dropout = dropout

@@ -4,6 +4,7 @@ What is fused, and why, on a CPU:
 
 - GatedGCN's convolution, PNA's aggregation, attention over all pairs: PyTorch would write every edge's message to
   memory and read it again, several times, in both directions.
+- Maps of the features of edges: of each different row once.
 - Normalisation with scaling, activation and residual; tanh with residual: one pass over the numbers instead of four.
 - Dropout: PyTorch draws its numbers one by one.
 - The return probabilities of many small graphs, and the order of a batch's edges.
