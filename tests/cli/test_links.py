@@ -83,6 +83,9 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     save_graphs(tmp_path / "mine.npz", graphs)
     with pytest.raises(UserError, match=r"--level link"):
         lspe("train", "--data", tmp_path / "mine.npz")
+    assert json.loads(lspe("data", "info", tmp_path / "mine.npz", "--level", "link", "--json"))["level"] == "link"
+    with pytest.raises(UserError, match="targets of links; several members"):
+        lspe("train", "--data", tmp_path / "mine.npz", "--level", "link", "--members", 2, "--out", tmp_path / "two")
     with pytest.raises(UserError, match="edges are divided and not graphs"):
         lspe("train", "--data", tmp_path / "mine.npz", "--level", "link", "--folds", 3)
     directed = Data(edge_index=graphs[0].edge_index[:, 1:], num_nodes=20)

@@ -110,7 +110,10 @@ def test_own_file_round_trip(tmp_path: Path) -> None:
         ({"training__batchsize": 3}, "own.yaml: training: unknown key 'batchsize': did you mean 'batch_size'?"),
         ({"modle": {}}, "own.yaml: top level: unknown key 'modle': did you mean 'model'?"),
         ({"model__dropout": 1.5}, r"own.yaml: model.gatedgcn.dropout: .*less than 1 \(got 1.5\)"),
-        ({"model__readout": "median"}, r"own.yaml: model.gatedgcn.readout: .*'mean', 'sum', 'max', 'none' or 'edge'"),
+        (
+            {"model__readout": "median"},
+            r"own.yaml: model.gatedgcn.readout: .*'mean', 'sum', 'max', 'none', 'edge' or 'link'",
+        ),
         ({"model__name": "gcn"}, r"own.yaml: model: unknown name 'gcn': did you mean 'gatedgcn'\?"),
     ],
 )

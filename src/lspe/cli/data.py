@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lspe.data.words import Level
 from lspe.encodings.kinds import KINDS
 
 app = typer.Typer(
@@ -54,6 +55,9 @@ def info(
     target: Annotated[
         list[str] | None, typer.Option("--target", help="Column to learn, of a table; may repeat.")
     ] = None,
+    level: Annotated[
+        Level | None, typer.Option(help="Of own graphs: targets belong to graph, node, edge or link.")
+    ] = None,
     picture: Annotated[Path | None, typer.Option("--picture", help="Draw some of the graphs into this file.")] = None,
     root: Root = None,
     as_json: AsJson = False,
@@ -73,7 +77,7 @@ def info(
     if picture is not None:
         check_picture(picture, (".png", ".svg", ".pdf", ".jpg"))
     if is_named(name) or is_stored_graphs(name):
-        data = GraphSource(path=name).load()
+        data = GraphSource(path=name, level=level).load()
     elif os.path.isfile(name):
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()
     else:

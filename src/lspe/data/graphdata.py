@@ -120,6 +120,11 @@ class GraphData(Description):
 
     def member(self, number: int, parts: int) -> GraphData:
         """The same data as one member of an ensemble sees it: part `number` of all that is not tested validates."""
+        if self.level != "graph":
+            raise DataError(
+                f"{self.name} has targets of {self.level}s; several members share out graphs with targets of their "
+                "own: leave members out, or train with several seeds"
+            )
         divisions = rotate_validation(self.splits, parts, labels=self.strata, groups=self.groups)
         if not 0 <= number < parts:
             raise DataError(f"{self.name} is divided among {parts} members, numbered from 0; there is no {number}")

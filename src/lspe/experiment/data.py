@@ -55,7 +55,7 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     scores = scores_for(data.task, data.level)
     if experiment.task.metric not in scores:
         raise ConfigError(
-            f"{experiment.name}: a {data.task} task of {data.level}s has no task.metric {experiment.task.metric!r}: "
+            f"{experiment.name}: a {data.task} task has no task.metric {experiment.task.metric!r}: "
             f"choose among {', '.join(scores)}"
         )
     if data.extra_names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,9 +60,13 @@ def read_pairs(path: str | os.PathLike[str], graphs: Sequence[Data]) -> list[Pai
             rows = np.flatnonzero(graph == number)
             pairs = np.stack([source[rows], target[rows]])
             numbers = [chunk.numbers[row] for row in rows.tolist()]
-            check_pairs(pairs, int(graphs[number].num_nodes), [f"{path}, row {one}" for one in numbers])
+            check_pairs(pairs, int(graphs[number].num_nodes), partial(_row, path, numbers))
             found[number].append(pairs)
     return [np.concatenate([np.zeros((2, 0), dtype=np.int64), *pairs], axis=1) for pairs in found]
+
+
+def _row(path: str | os.PathLike[str], numbers: Sequence[int], pair: int) -> str:
+    return f"{path}, row {numbers[pair]}"
 
 
 def _whole_numbers(chunk: TableChunk, name: str, path: str | os.PathLike[str]) -> Pairs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -76,23 +77,24 @@ def with_asked_pairs(packed: PackedGraphs, graphs: Sequence[Data]) -> LinkGraphs
         pairs = np.asarray(graph.edge_label_index, dtype=np.int64)
         if pairs.ndim != 2 or len(pairs) != 2:
             raise DataError(f"graph {number}: edge_label_index has shape {list(pairs.shape)}; pairs are [2, P]")
-        check_pairs(pairs, int(graph.num_nodes), [f"graph {number}, pair {pair}" for pair in range(pairs.shape[1])])
+        check_pairs(pairs, int(graph.num_nodes), partial("graph {}, pair {}".format, number))
         every.append(pairs)
     return LinkGraphs.of(packed, [pairs.shape[1] for pairs in every], np.concatenate(every, axis=1))
 
 
-def check_pairs(pairs: Index, nodes: int, places: Sequence[str]) -> None:
-    """Refuse pairs [2, P] of nodes that a graph does not have, or of a node and itself; `places` [P] name them."""
+def check_pairs(pairs: Index, nodes: int, place_of: Callable[[int], str]) -> None:
+    """Refuse pairs [2, P] of nodes a graph does not have, or of a node and itself; `place_of` says where one is."""
     wrong = ((pairs < 0) | (pairs >= nodes)).any(axis=0)
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(
-            f"{places[first]}: {pairs[0, first]} – {pairs[1, first]}, but the graph has {nodes} nodes, numbered from 0"
+            f"{place_of(first)}: {pairs[0, first]} – {pairs[1, first]}, but the graph has {nodes} nodes, "
+            "numbered from 0"
         )
     same = pairs[0] == pairs[1]
     if same.any():
         first = int(same.argmax())
-        raise DataError(f"{places[first]}: node {pairs[0, first]} and itself; a link is between two nodes")
+        raise DataError(f"{place_of(first)}: node {pairs[0, first]} and itself; a link is between two nodes")
 
 
 class UndirectedEdges:
