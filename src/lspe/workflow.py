@@ -106,9 +106,10 @@ def train(
 
     Args:
         data: what to learn from: a table of molecules (its path), PyG graphs with targets of graphs, nodes or edges
-            (see :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, a data set
-            of PyG (``pyg:TUDataset/MUTAG``), the name of a preset (with its own data), a YAML file, an
-            :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes on.
+            (see :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, an archive
+            of OGB, a data set by name (``pyg:TUDataset/MUTAG``, ``ogb:ogbn-arxiv``), the name of a preset (with its own
+            data), a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes
+            on.
         preset: network and protocol for one's own data; the default for these if not given.
         network: a network of one's own in the place of the preset's; a copy of it is trained, from the weights it has.
             The run folder cannot make it again: give it again to ``lspe.load`` and to go on.

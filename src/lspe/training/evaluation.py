@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
+from lspe.data.packed.sets import as_tensor
 from lspe.data.words import Level
 from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training
@@ -85,7 +87,6 @@ class Evaluation:
         return {name: None if value != value else value for name, value in {"loss": self.loss, **self.scores}.items()}
 
 
-@torch.inference_mode()
 def evaluate(
     network: Network,
     graphs: PackedGraphs,
@@ -98,20 +99,45 @@ def evaluate(
 
     Where several processes run, each takes a part of every batch and all get the same result.
     """
+    [evaluation] = evaluate_parts(network, graphs, [graphs], objective, positional, batch_size=batch_size)
+    return evaluation
+
+
+@torch.inference_mode()
+def evaluate_parts(
+    network: Network,
+    graphs: PackedGraphs,
+    parts: Sequence[PackedGraphs],
+    objective: Objective,
+    positional: PositionalLoss | None = None,
+    *,
+    batch_size: int = EVALUATION_BATCH,
+) -> list[Evaluation]:
+    """The same for several ``parts`` of the targets of ``graphs``: views of these in which other targets are known.
+
+    The network sees the graphs once.
+    """
     device = next(network.parameters()).device
     was_training = network.training
     network.eval()
-    scores = objective.scores().to(device)
-    sums = torch.zeros(4, dtype=torch.float64, device=home_of_float64(device))
-    for batch in BatchLoader(graphs, batch_size, rank=rank(), world_size=world_size()):
-        batch = batch.to(device)
+    scores = [objective.scores().to(device) for _ in parts]
+    sums = torch.zeros(len(parts), 4, dtype=torch.float64, device=home_of_float64(device))
+    loader = BatchLoader(graphs, batch_size, rank=rank(), world_size=world_size())
+    for step, indices in enumerate(loader.indices()):
+        batch = loader.batch(indices, step).to(device)
         if batch.num_graphs == 0:
-            scores.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)
+            for one in scores:
+                one.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)
             continue
         targets = objective.known(batch.y) if objective.task.level == "node" and positional is None else None
         result = run_bounded(network, batch, targets)
-        sums += loss_sums(result, batch, objective, positional).to(sums.device)
-        scores.update(result.output, batch.y)
+        for number, part in enumerate(parts):
+            if part is not graphs:
+                batch.y = as_tensor(part.select(indices).y).to(device)
+            sums[number] += loss_sums(result, batch, objective, positional).to(sums.device)
+            scores[number].update(result.output, batch.y)
     network.train(was_training)
-    total = add_up(sums)
-    return Evaluation(float(mean_loss(total, total, positional)), scores.compute())
+    return [
+        Evaluation(float(mean_loss(total, total, positional)), one.compute())
+        for total, one in zip(add_up(sums), scores, strict=True)
+    ]

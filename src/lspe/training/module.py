@@ -217,12 +217,10 @@ class TrainingModule(LightningModule):
         per_second = self.loader.count / train_seconds
         return EpochResult(self.epoch, lr, train, val, seconds, per_second, self.loader.unit)
 
-    def evaluate(self, graphs: PackedGraphs, network: Network | None = None) -> Evaluation:
-        """Loss and scores of the network that counts, or of another."""
+    def evaluate(self, graphs: PackedGraphs) -> Evaluation:
+        """Loss and scores of the network that counts."""
         batch_size = evaluation_batch_size(self.training_config)
-        return evaluate(
-            network or self.reported_network, graphs, self.objective, self.positional, batch_size=batch_size
-        )
+        return evaluate(self.reported_network, graphs, self.objective, self.positional, batch_size=batch_size)
 
     @property
     def lr(self) -> float:

@@ -11,9 +11,11 @@ from torch import Tensor
 from lspe.data import GraphData, PackedGraphs
 from lspe.experiment.protocol import ReportedWeights
 from lspe.experiment.task import format_score, goodness, scores_for
+from lspe.nn import Network
 from lspe.training.callbacks import Bookkeeper
 from lspe.training.distributed import world_size
 from lspe.training.environment import hardware, versions
+from lspe.training.evaluation import Evaluation, evaluate_parts, evaluation_batch_size
 from lspe.training.module import TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.run import Run
@@ -41,9 +43,8 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
             results["best"] = results["last"]
             continue
         network = run.network(which).to(device)
-        results[which] = {"epoch": epoch} | {
-            name: module.evaluate(graphs, network).to_dict() for name, graphs in splits.items()
-        }
+        evaluations = _evaluate(network, module, data, list(splits.values()))
+        results[which] = {"epoch": epoch} | {name: one.to_dict() for name, one in zip(splits, evaluations, strict=True)}
     constant = module.objective.constant(torch.from_numpy(data.split("train").y.copy()))
     report: ReportedWeights = experiment.training.protocol.report
     seconds = [row["seconds"] or 0.0 for row in keeper.history]
@@ -73,6 +74,18 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
         "versions": versions(),
         "hardware": hardware(device, world_size()),
     }
+
+
+def _evaluate(network: Network, module: TrainingModule, data: GraphData, parts: list[PackedGraphs]) -> list[Evaluation]:
+    """Of each part; graphs that all parts see go through the network once."""
+    training = module.training_config
+    batch_size = evaluation_batch_size(training)
+    together = [(data.graphs, parts)] if data.divided == "targets" else [(part, [part]) for part in parts]
+    each = [
+        evaluate_parts(network, graphs, some, module.objective, training.positional_loss, batch_size=batch_size)
+        for graphs, some in together
+    ]
+    return [one for some in each for one in some]
 
 
 def _score_of_constant(objective: Objective, constant: Tensor, graphs: PackedGraphs) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""PyG's own data sets by name: ``pyg:TUDataset/MUTAG``, ``pyg:Planetoid/PubMed``, ``pyg:ZINC``."""
+"""Data sets by name: PyG's own (``pyg:TUDataset/MUTAG``, ``pyg:ZINC``) and OGB's (``ogb:ogbn-arxiv``)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ import torch
 from torch_geometric.data import Data
 
 from lspe.data.errors import DataError
+from lspe.data.graphs.ogb import find_archive, read_archive
 from lspe.data.graphs.pyg import CLASSES
-from lspe.data.graphs.storage import StoredGraphs
+from lspe.data.graphs.stored import StoredGraphs
 from lspe.data.packed.pointers import pointers
 from lspe.data.splits import NAMES
 from lspe.locations import cache_root
 
 PREFIX = "pyg:"
+OGB = "ogb:"
 
 
 def is_named(source: str) -> bool:
-    """Whether a source is a data set of PyG by name."""
-    return source.startswith(PREFIX)
+    """Whether a source is a data set of PyG or of OGB by name."""
+    return source.startswith((PREFIX, OGB))
 
 
 def read_named(source: str) -> StoredGraphs:
-    """The graphs of ``pyg:CLASS`` or ``pyg:CLASS/NAME``, which PyG downloads and keeps in the cache.
+    """The graphs of ``pyg:CLASS`` or ``pyg:CLASS/NAME``, which PyG downloads and keeps in the cache, or of
+    ``ogb:NAME``, whose archive is in the data root.
 
     Where the class has parts of its own (``split="train"``, ``"val"`` and ``"test"``), these are the parts.
     """
+    if source.startswith(OGB):
+        return read_archive(find_archive(source.removeprefix(OGB)))
     kind, _, name = source.removeprefix(PREFIX).partition("/")
     make = _class_of(kind, source)
     takes = inspect.signature(make).parameters

@@ -18,32 +18,26 @@ import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
 from lspe.data.errors import DataError
+from lspe.data.graphs.ogb import files_of_archive, is_archive, read_archive
 from lspe.data.graphs.pyg import attributes_of, levels_of, read_folder
+from lspe.data.graphs.stored import StoredGraphs
 from lspe.data.graphs.targets import find_level
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.pointers import pointers
-from lspe.data.splits import NAMES, Splits
+from lspe.data.splits import NAMES
 from lspe.data.words import Level
 from lspe.files import check_folder_of, complete_or_nothing
 
 FORMAT, VERSION = "lspe-graphs", 1
 _KINDS = (".npz", ".parquet", ".json")
 _METADATA = b"lspe"
-
-
-class StoredGraphs(NamedTuple):
-    """Graphs from files, the level their writer gave, and the parts where the files' names say them."""
-
-    graphs: list[Data]
-    level: Level | None
-    splits: Splits | None = None
 
 
 def save_graphs(path: str | os.PathLike[str], graphs: Data | Sequence[Data], *, level: Level | None = None) -> None:
@@ -81,7 +75,7 @@ def is_stored_graphs(path: str | os.PathLike[str]) -> bool:
             return "edge_index" in pq.read_schema(name).names
         except (OSError, ValueError):
             return False
-    return os.path.isdir(name) or name.suffix.lower() in (".npz", ".json")
+    return os.path.isdir(name) or name.suffix.lower() in (".npz", ".json") or is_archive(name)
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
@@ -89,6 +83,8 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     name = Path(path)
     if not os.path.exists(name):
         raise DataError(f"{path}: there is no such file or folder")
+    if is_archive(name):
+        return files_of_archive(name)
     if not name.is_dir():
         return [name]
     files = sorted(one for one in name.iterdir() if one.suffix.lower() in (*_KINDS, ".pt"))
@@ -98,11 +94,13 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def read_graphs(path: str | os.PathLike[str]) -> StoredGraphs:
-    """The graphs of a file, or of all files in a folder.
+    """The graphs of a file, of all files in a folder, or of an archive of OGB.
 
     Files of a folder that are called ``train``, ``val`` and ``test`` are its parts.
     """
     files = files_of(path)
+    if is_archive(path):
+        return read_archive(path)
     if any(file.suffix.lower() == ".pt" for file in files):
         return StoredGraphs(read_folder(path), None)
     each = [_read(file) for file in files]
