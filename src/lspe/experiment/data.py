@@ -1,6 +1,5 @@
 """The data of an experiment, and what these decide of it."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -58,8 +57,8 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
             f"choose among {', '.join(SCORES[data.task])}"
         )
     protocol = experiment.training.protocol
-    if protocol.kind == "fast" and protocol.max_steps is not None:
-        steps = math.ceil(len(data.splits["train"]) / experiment.training.batch_size)
+    if protocol.max_steps is not None:
+        steps = experiment.training.steps_per_epoch(len(data.splits["train"]))
         epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))
         shorter = protocol.model_copy(update={"max_epochs": epochs})
         experiment = _with(experiment, "training", experiment.training.model_copy(update={"protocol": shorter}))
