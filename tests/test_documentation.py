@@ -14,7 +14,7 @@ from lspe.cli.main import app
 from lspe.errors import UserError
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["start", "own-data", "own-graphs", "predict", "encodings", "own-layer", "reproduce", "benchmarks"]
+PAGES = ["start", "own-data", "own-graphs", "training", "predict", "encodings", "own-layer", "reproduce", "benchmarks"]
 # set-up and whole jobs, which other tests and CI run
 ELSEWHERE = ("make ", "pip ", "pre-commit ", "python -m benchmarks")
 # a reader waits for a whole training; here one epoch of one layer has to do

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch_geometric.data import Data
@@ -54,6 +54,10 @@ from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.run import Run, check_free, open_runs
 from lspe.training.seeds_and_folds import train as train_all
 from lspe.training.words import Device
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+    from lightning.pytorch.loggers import Logger
 
 DEFAULT = "nci/gatedgcn-lspe"
 DEFAULT_FOR_TABLES = "own/molecules"
@@ -100,6 +104,8 @@ def train(
     workers: int | None = None,
     root: Root = None,
     tensorboard: bool = False,
+    callbacks: Sequence[Callback] = (),
+    loggers: Sequence[Logger] = (),
     progress: bool = False,
 ) -> Run:
     """Train a network, and leave in a folder what is needed to predict with it, to go on and to look at it.
@@ -145,6 +151,8 @@ def train(
         workers: processes that read molecules.
         root: where benchmarks are.
         tensorboard: write TensorBoard's files too.
+        callbacks: of Lightning; see :func:`lspe.training.fit`.
+        loggers: of Lightning, such as ``WandbLogger``.
         progress: show on the standard output what happens.
 
     Returns:
@@ -189,6 +197,8 @@ def train(
         nodes=nodes,
         threads=threads,
         tensorboard=tensorboard,
+        callbacks=callbacks,
+        loggers=loggers,
     )
 
 

@@ -1,10 +1,13 @@
-"""The learning rate of the fast protocol, against torch's own."""
+"""The values of the protocols; the learning rate of the fast one against torch's own."""
+
+import re
+from pathlib import Path
 
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from lspe.experiment.protocol import FastProtocol
+from lspe.experiment.protocol import FastProtocol, PaperProtocol
 
 
 def test_warm_up_is_a_line_and_the_rest_torchs_cosine() -> None:
@@ -23,3 +26,17 @@ def test_warm_up_is_a_line_and_the_rest_torchs_cosine() -> None:
 
 def test_without_warm_up_the_first_step_has_the_full_rate() -> None:
     assert FastProtocol(lr=0.5, warmup=0.0).learning_rate(0, 10) == 0.5
+
+
+def test_the_page_shows_the_values_from_which_each_protocol_begins() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", page, re.MULTILINE)
+    shown = {name: (paper.strip("`"), fast.strip("`")) for name, paper, fast in rows}
+    assert len(shown) == 11
+    for name, cells in shown.items():
+        for cell, protocol in zip(cells, (PaperProtocol(), FastProtocol()), strict=True):
+            value = getattr(protocol, name)
+            if cell == "none":
+                assert not value, name
+            else:
+                assert cell == str(value) or float(cell) == value, name

@@ -11,7 +11,7 @@ from lspe.training.flat import FlatParameters
 def test_average_is_torchs_with_the_same_decay() -> None:
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
-    ours = MovingAverage(network, FlatParameters(network.parameters()).tensors, decay=0.3)
+    ours = MovingAverage(network, FlatParameters(network.parameters()), decay=0.3)
     theirs = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(0.3), use_buffers=True)
     theirs.n_averaged.fill_(1)  # torch copies at the first update; ours begins with the weights it was given
     decays = [min(0.3, (1 + step) / (10 + step)) for step in range(12)]
@@ -33,7 +33,7 @@ def test_average_is_torchs_with_the_same_decay() -> None:
 def test_average_goes_on_from_its_state() -> None:
     torch.manual_seed(0)
     network, later = nn.Linear(2, 2), nn.Linear(2, 2)
-    one, other = (MovingAverage(x, FlatParameters(x.parameters()).tensors, 0.9) for x in (network, later))
+    one, other = (MovingAverage(x, FlatParameters(x.parameters()), 0.9) for x in (network, later))
     network.load_state_dict(later.state_dict())
     one.update()
     other.load_state_dict(one.state_dict())

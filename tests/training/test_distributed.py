@@ -18,7 +18,7 @@ from lspe.experiment import Experiment, Task
 from lspe.experiment.protocol import FastProtocol, Training
 from lspe.nn import Head, Network, OGBEmbedder, Topology
 from lspe.training import Objective, Run, fit
-from lspe.training.fitting import run_epochs
+from lspe.training.loop import run_epochs
 from lspe.training.module import TrainingModule
 from tests.small import without_times
 

@@ -69,9 +69,9 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
 
 
 def _with_epochs_by_steps(experiment: Experiment, data: GraphData) -> Experiment:
-    """As many epochs as make up the steps of the fast protocol."""
+    """As many epochs as make up the steps of the protocol."""
     protocol = experiment.training.protocol
-    if protocol.kind != "fast" or protocol.max_steps is None:
+    if protocol.max_steps is None:
         return experiment
     steps = steps_per_epoch(experiment, data)
     epochs = min(protocol.max_epochs, max(FEWEST_EPOCHS, protocol.max_steps // max(steps, 1)))

@@ -75,10 +75,7 @@ def with_protocol(experiment: Experiment, kind: ProtocolKind) -> Experiment:
 
 def with_epochs(experiment: Experiment, epochs: int) -> Experiment:
     """The same experiment with so many epochs, however large the data are."""
-    limits = [f"training.protocol.max_epochs={epochs}"]
-    if experiment.training.protocol.kind == "fast":
-        limits.append("training.protocol.max_steps=null")
-    return override(experiment, limits)
+    return override(experiment, [f"training.protocol.max_epochs={epochs}", "training.protocol.max_steps=null"])
 
 
 def with_own_data(experiment: Experiment, source: TableSource | GraphSource | None) -> Experiment:

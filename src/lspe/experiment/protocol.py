@@ -1,11 +1,12 @@
 """How a network is trained, as a value."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from lspe.config import Strict
+from lspe.config import Strict, unknown_name
+from lspe.own_parts import path_of
 
 PAPER_SEEDS = (41, 95, 12, 35)
 FEWEST_EPOCHS = 20
@@ -14,7 +15,15 @@ FEWEST_EPOCHS = 20
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 ProtocolKind = Literal["paper", "fast"]
 ReportedWeights = Literal["last", "best"]
+OPTIMIZERS = ("adam", "adamw", "nadam", "radam", "sgd")
+Schedule = Literal["plateau", "cosine", "onecycle", "none"]
 PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+def _known_optimizer(name: Any) -> Any:
+    if isinstance(name, str) and name not in OPTIMIZERS and ":" not in name:
+        raise ValueError(unknown_name("optimizer", name, OPTIMIZERS) + ", or one's own: my_module:MyOptimizer")
+    return path_of(name) if isinstance(name, type) else name
 
 
 class PositionalLoss(Strict):
@@ -25,50 +34,112 @@ class PositionalLoss(Strict):
     scaling: Literal["paper", "released"] = "paper"
 
 
-class PaperProtocol(Strict):
-    """Adam; the learning rate falls by ``factor`` when the validation loss has not for ``patience`` epochs.
+class _Protocol(Strict):
+    """What both protocols are made of; they differ in the values from which they begin.
 
-    Training stops below ``min_lr``, after ``max_hours`` or ``max_epochs``. ``report`` names the weights whose score
-    counts: those of the last epoch or of the best validation score; both are always written down.
+    - ``optimizer``: ``adam``, ``adamw``, ``nadam``, ``radam``, ``sgd``, or one's own ``my_module:MyOptimizer``, with
+      ``optimizer_args`` beside ``lr`` and ``weight_decay``; ``decay`` says on what the latter pulls: on ``all``
+      parameters, or on ``weights`` only, not on biases and what else is a vector (normalisations).
+    - ``schedule``: how the learning rate goes. ``plateau``: down by ``factor`` when the validation loss has not fallen
+      for ``patience`` epochs; below ``min_lr`` training stops. The others go by steps: ``cosine`` to zero, ``onecycle``
+      as torch's ``OneCycleLR``, ``none``: as it is. They begin with a ``warmup``, a part of all steps; with a
+      ``patience`` training stops when the validation loss has not fallen for so many epochs.
+    - ``clip``: the greatest norm of a gradient. ``ema``: the weights that count are an exponential moving average with
+      this decay.
+    - Training ends after ``max_epochs`` or ``max_hours``. With ``max_steps`` a large set is gone through less often: as
+      many epochs as make up so many steps, but not fewer than ``FEWEST_EPOCHS``.
+    - ``report`` names the weights whose score counts: those of the last epoch or of the best validation score; both are
+      always written down.
     """
 
-    kind: Literal["paper"] = "paper"
+    optimizer: Annotated[str, BeforeValidator(_known_optimizer)]
+    optimizer_args: dict[str, Any] = Field(default_factory=dict)
     lr: PositiveFloat = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)]
+    decay: Literal["all", "weights"] = "all"
+    schedule: Schedule
+    warmup: Annotated[float, Field(ge=0, lt=1)]
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    patience: Annotated[int, Field(ge=0)] = 25
+    patience: Annotated[int, Field(ge=0)] | None
     min_lr: PositiveFloat = 1e-6
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    max_hours: PositiveFloat | None = None
-    max_epochs: Annotated[int, Field(ge=1)] = 1000
-    report: ReportedWeights = "last"
-
-
-class FastProtocol(Strict):
-    """AdamW; a short warm-up, then a cosine to zero over a fixed number of epochs.
-
-    Gradients are clipped to norm ``clip``; the weights that count are an exponential moving average of decay ``ema``.
-    With ``max_steps`` a large set is gone through less often: as many epochs as make up so many steps, but not fewer
-    than ``FEWEST_EPOCHS``. With ``patience`` training stops when the validation loss has not fallen for so many epochs.
-    """
-
-    kind: Literal["fast"] = "fast"
-    lr: PositiveFloat = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    clip: PositiveFloat = 5.0
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
-    max_epochs: Annotated[int, Field(ge=1)] = 100
+    clip: PositiveFloat | None
+    ema: Annotated[float, Field(ge=0, lt=1)] | None
+    max_epochs: Annotated[int, Field(ge=1)]
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    patience: Annotated[int, Field(ge=1)] | None = None
     max_hours: PositiveFloat | None = None
     report: ReportedWeights = "last"
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        if self.schedule == "plateau" and (self.patience is None or self.warmup):
+            raise ValueError("schedule 'plateau' takes a patience, 25 for instance, and no warmup: warmup=0")
+        if self.schedule == "onecycle" and not self.warmup:
+            raise ValueError("schedule 'onecycle' needs a warmup, the part of all steps in which the rate rises: 0.3")
+        if self.schedule != "plateau" and self.patience == 0:
+            raise ValueError("patience 0 would stop after the first epoch: choose 1 or more, or null for none")
+        return self
+
+    @property
+    def goes_by_steps(self) -> bool:
+        """Whether the learning rate follows from the step, and not from the validation loss."""
+        return self.schedule != "plateau"
+
+    @property
+    def may_be_prolonged(self) -> bool:
+        """Whether what comes first is the same however long it will go on."""
+        return self.schedule == "plateau" or (self.schedule == "none" and not self.warmup)
 
     def learning_rate(self, step: int, steps: int) -> float:
-        """At ``step`` out of ``steps``: up in a straight line for the first ``warmup`` of them, then down a cosine."""
+        """At ``step`` out of ``steps``: up for the first ``warmup`` of them, then as the schedule says."""
+        if self.schedule == "onecycle":
+            return self.lr * _one_cycle(step, steps, self.warmup)
         warm = self.warmup * steps
         if step < warm:
             return self.lr * min((step + 1) / warm, 1.0)
+        if self.schedule == "none":
+            return self.lr
         return self.lr * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
+
+
+class PaperProtocol(_Protocol):
+    """Adam; the learning rate halves on a plateau. The values are those of :class:`_Protocol`."""
+
+    kind: Literal["paper"] = "paper"
+    optimizer: Annotated[str, BeforeValidator(_known_optimizer)] = "adam"
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    schedule: Schedule = "plateau"
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    patience: Annotated[int, Field(ge=0)] | None = 25
+    clip: PositiveFloat | None = None
+    ema: Annotated[float, Field(ge=0, lt=1)] | None = None
+    max_epochs: Annotated[int, Field(ge=1)] = 1000
+
+
+class FastProtocol(_Protocol):
+    """AdamW; a short warm-up, then a cosine to zero; averaged weights. The values are those of :class:`_Protocol`."""
+
+    kind: Literal["fast"] = "fast"
+    optimizer: Annotated[str, BeforeValidator(_known_optimizer)] = "adamw"
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
+    schedule: Schedule = "cosine"
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    patience: Annotated[int, Field(ge=0)] | None = None
+    clip: PositiveFloat | None = 5.0
+    ema: Annotated[float, Field(ge=0, lt=1)] | None = 0.999
+    max_epochs: Annotated[int, Field(ge=1)] = 100
+
+
+def _one_cycle(step: int, steps: int, warmup: float) -> float:
+    """The learning rate as a part of its greatest, as ``torch.optim.lr_scheduler.OneCycleLR`` has it from the start."""
+    first, last = 1 / 25, 1 / 25e4
+    top, end = warmup * steps - 1, steps - 1
+    if step <= top:
+        return _cosine(first, 1.0, step / top)
+    return _cosine(1.0, last, (step - top) / (end - top))
+
+
+def _cosine(start: float, end: float, part: float) -> float:
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * part))
 
 
 Protocol = Annotated[PaperProtocol | FastProtocol, Field(discriminator="kind")]
@@ -88,11 +159,17 @@ class Training(Strict):
     so many edges into each of these nodes, so many into each node where those begin, one number for each layer.
     ``[]``: from whole graphs, ``batch_size`` at a time; ``null``: from samples where a graph is large
     (:mod:`lspe.experiment.sampling`).
+
+    ``accumulate``: so many batches make one step, with the mean of their gradients. ``precision``: ``bf16`` computes
+    the forward pass of training in bfloat16 where torch's autocast does; weights, validation and predictions stay
+    float32.
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
     neighbours: tuple[Annotated[int, Field(ge=1)], ...] | None = None
     nodes_per_step: Annotated[int, Field(ge=1)] = 256
+    accumulate: Annotated[int, Field(ge=1)] = 1
+    precision: Literal["float32", "bf16"] = "float32"
     standardize: bool = False
     protocol: Protocol = PaperProtocol()
     best_by: Literal["score", "loss"] = "score"

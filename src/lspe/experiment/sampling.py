@@ -35,11 +35,13 @@ def with_sampling(experiment: Experiment, data: GraphData) -> Experiment:
 
 
 def steps_per_epoch(experiment: Experiment, data: GraphData) -> int:
-    """How many steps an epoch has."""
-    training = experiment.training
+    """How often the weights change in an epoch."""
+    training, train = experiment.training, data.split("train")
     if training.neighbours:
-        return math.ceil(int(data.split("train").known_targets.sum()) / training.nodes_per_step)
-    return math.ceil(len(data.split("train")) / training.batch_size)
+        batches = math.ceil(int(train.known_targets.sum()) / training.nodes_per_step)
+    else:
+        batches = math.ceil(len(train) / training.batch_size)
+    return math.ceil(batches / training.accumulate)
 
 
 def sampling_in_words(experiment: Experiment, data: GraphData) -> str:

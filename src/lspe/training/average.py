@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -27,16 +26,16 @@ class MovingAverage:
     are one (:class:`~lspe.training.flat.FlatParameters`).
     """
 
-    def __init__(self, network: nn.Module, tensors: Sequence[Tensor], decay: float) -> None:
-        """``tensors`` hold the parameters of ``network`` (:class:`~lspe.training.flat.FlatParameters`)."""
+    def __init__(self, network: nn.Module, parameters: FlatParameters, decay: float) -> None:
+        """``parameters`` are those of ``network``."""
         self.decay = decay
         self.steps = 0
         self.network = deepcopy(network).requires_grad_(False).eval()
         statistics, self._copies = _buffers(self.network)
-        averages = FlatParameters(self.network.parameters()).tensors
+        averages = parameters.like_these(self.network.parameters()).tensors
         self._averages = [*(average.detach() for average in averages), *statistics]
         statistics, self._counters = _buffers(network)
-        self._weights = [*(tensor.detach() for tensor in tensors), *statistics]
+        self._weights = [*(tensor.detach() for tensor in parameters.tensors), *statistics]
 
     @torch.no_grad()
     def update(self) -> None:

@@ -21,6 +21,7 @@ from lspe.training.stopping import reason_to_stop
 
 LAST = "last.ckpt"
 BEST = "best.ckpt"
+BY_CALLBACK = "a callback stopped it"
 
 
 class Bookkeeper(Callback):
@@ -37,7 +38,6 @@ class Bookkeeper(Callback):
         threads: of this process.
         every: seconds between checkpoints.
         best_by: ``score`` or ``loss``, of the validation part.
-        tensorboard: also write TensorBoard's files.
 
     """
 
@@ -50,7 +50,6 @@ class Bookkeeper(Callback):
         threads: int,
         every: float = 5.0,
         best_by: str = "score",
-        tensorboard: bool = False,
     ) -> None:
         self.folder = folder
         self.metric = metric
@@ -66,7 +65,7 @@ class Bookkeeper(Callback):
         self._seconds_before = 0.0
         self._unwritten: dict[str, dict[str, Any]] = {}
         self._written_at = time.monotonic()
-        self._board = _open_tensorboard(folder) if tensorboard and is_first() else None
+        self._last: dict[str, Any] = {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what was written into a checkpoint."""
@@ -93,6 +92,7 @@ class Bookkeeper(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         result = pl_module.finish_epoch()
         self.history.append(self._row(result))
+        self._tell_others(trainer, pl_module)
         if is_better := self._is_better(result):
             self.best_epoch = result.epoch
         stop = reason_to_stop(
@@ -118,7 +118,7 @@ class Bookkeeper(Callback):
         }
         if is_better:
             self._unwritten[BEST] = state
-        self._unwritten[LAST] = state
+        self._unwritten[LAST] = self._last = state
         self._record(result)
         if self.stopped or time.monotonic() - self._written_at >= self.every:
             self.write_checkpoints()
@@ -132,8 +132,11 @@ class Bookkeeper(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         self.progress.end()
-        if self._board is not None:
-            self._board.close()
+        if not self.stopped:
+            self.stopped = BY_CALLBACK
+            if is_first():
+                self._unwritten[LAST] = {**self._last, "stopped": self.stopped}
+                self.write_checkpoints()
 
     def write_checkpoints(self) -> None:
         """Write what is not on the disk yet, the best before the last."""
@@ -172,11 +175,15 @@ class Bookkeeper(Callback):
             write_table(path, self.history, then=go_on_with(self.folder))
         else:
             append_row(path, row, then=go_on_with(self.folder))
-        if self._board is not None:
-            for name, value in row.items():
-                if name != "epoch" and value is not None:
-                    self._board.add_scalar(name, value, result.epoch)
         self.progress.epoch(result)
+
+    def _tell_others(self, trainer: Trainer, pl_module: TrainingModule) -> None:
+        """The row of metrics.csv, to loggers and to callbacks that monitor one of its columns."""
+        row = {name: value for name, value in self.history[-1].items() if value is not None}
+        epoch = int(row.pop("epoch"))
+        for logger in trainer.loggers:
+            logger.log_metrics(row, step=epoch)
+        pl_module.log_dict(row, logger=False)
 
 
 def epoch_of_lowest_loss(history: Sequence[Mapping[str, float | None]]) -> int:
@@ -184,13 +191,3 @@ def epoch_of_lowest_loss(history: Sequence[Mapping[str, float | None]]) -> int:
     if not history:
         return 0
     return int(min(history, key=lambda row: row["val_loss"] or 0.0)["epoch"] or 0)
-
-
-def _open_tensorboard(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        from lspe.training.module import TrainingError
-
-        raise TrainingError("TensorBoard is not installed: pip install 'lspe[tensorboard]'") from None
-    return SummaryWriter(str(folder / "tensorboard"))

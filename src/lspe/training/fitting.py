@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import signal
-import warnings
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.given import check_network
 from lspe.training.lock import hold
+from lspe.training.loop import run_epochs, tensorboard_logger
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.progress import Progress
@@ -40,6 +40,7 @@ from lspe.training.words import Device
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
+    from lightning.pytorch.loggers import Logger
 
 
 FEWEST_PARTS = 5
@@ -66,6 +67,8 @@ def fit(
     threads: int | None = None,
     progress: Progress | None = None,
     tensorboard: bool = False,
+    callbacks: Sequence[Callback] = (),
+    loggers: Sequence[Logger] = (),
     checkpoint_every: float = 5.0,
 ) -> Run:
     """Train ``experiment`` on ``data`` and leave everything in ``folder``.
@@ -85,6 +88,9 @@ def fit(
         threads: of each process; all cores if not given.
         progress: where to show what happens; nowhere if not given.
         tensorboard: write TensorBoard's files too.
+        callbacks: of Lightning, called at its usual moments; they may monitor the columns of metrics.csv, ``val_loss``
+            for instance, and end the training. What they remember is not part of a checkpoint.
+        loggers: of Lightning (``WandbLogger``, …), which are told the experiment and each row of metrics.csv.
         checkpoint_every: seconds between checkpoints; at an interruption and at the end there is always one.
 
     """
@@ -116,7 +122,6 @@ def fit(
             threads=threads,
             every=checkpoint_every,
             best_by=experiment.training.best_by,
-            tensorboard=tensorboard,
         )
         notes = [note for note in [sampling_in_words(experiment, data)] if note]
         notes += [] if start is None else _begin_with(start, module.network)
@@ -133,7 +138,11 @@ def fit(
             write_json(folder / INTERFACE, Interface.of(data, objective, fragments).to_dict(), then=then)
         if not stopped:
             (folder / "summary.json").unlink(missing_ok=True)
-            _train(module, keeper, experiment, notes, device=device, devices=devices, nodes=nodes)
+            loggers = [*loggers, tensorboard_logger(folder)] if tensorboard else loggers
+            for logger in loggers:
+                logger.log_hyperparams(experiment.model_dump(mode="json"))
+            hardware = {"device": device, "devices": devices, "nodes": nodes}
+            _train(module, keeper, experiment, notes, callbacks=callbacks, loggers=loggers, **hardware)
         wait_for_all()
         summary = make_summary(Run(folder, network), module, data, keeper)
         if is_first():
@@ -209,10 +218,7 @@ def _train(
     keeper: Bookkeeper,
     experiment: Experiment,
     notes: list[str],
-    *,
-    device: str,
-    devices: int,
-    nodes: int,
+    **options: Any,
 ) -> None:
     protocol = module.protocol
     if is_first():
@@ -225,43 +231,9 @@ def _train(
         for note in notes:
             keeper.progress.note(note)
     try:
-        run_epochs(module, keeper, protocol.max_epochs - module.epoch, device=device, devices=devices, nodes=nodes)
+        run_epochs(module, keeper, protocol.max_epochs - module.epoch, **options)
     except SystemExit:
         if keeper.interrupted is None:
             raise
         signal.signal(signal.SIGINT, signal.default_int_handler)
         raise Interrupted(keeper.folder) from None
-
-
-def run_epochs(
-    module: TrainingModule, callback: Callback, epochs: int, *, device: str, devices: int = 1, nodes: int = 1
-) -> None:
-    """Train for some epochs; ``callback`` counts them (:meth:`TrainingModule.finish_epoch`) and may stop earlier.
-
-    Lightning's trainer has all switched off that costs time or prints: logging, bars and checkpoints are ours.
-    """
-    from lightning.pytorch import Trainer
-    from lightning.pytorch.strategies import DDPStrategy
-
-    for name in ("lightning.pytorch", "lightning.fabric"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    strategy: Any = "auto"
-    if devices * nodes > 1:
-        strategy = DDPStrategy(find_unused_parameters=module.leaves_parameters_unused())
-    trainer = Trainer(
-        accelerator="gpu" if device == "cuda" else device,
-        devices=devices,
-        num_nodes=nodes,
-        strategy=strategy,
-        max_epochs=epochs,
-        callbacks=[callback],
-        limit_val_batches=0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
-        trainer.fit(module)

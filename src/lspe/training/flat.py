@@ -6,7 +6,7 @@ pass over it, and so are clipping and averaging.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,28 +14,56 @@ from torch import Tensor, nn
 
 
 class FlatParameters:
-    """Makes parameters in the CPU's memory views of one vector, which is what an optimiser is given.
+    """Makes parameters in the CPU's memory views of one vector per group, which is what an optimiser is given.
 
     On other devices, where an optimiser works on all tensors at once, they stay as they are.
 
+    Args:
+        parameters: in their order.
+        groups: the group of each, 0, 1, …; all in one if not given.
+        flat: whether vectors are made at all; not for optimisers that look at the shape of a parameter.
+
     Attributes:
-        tensors: the vector ``[P]`` of all parameters, or the parameters themselves.
+        groups: of each group the vector of its parameters, or the parameters themselves.
 
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], groups: Sequence[int] | None = None, *, flat: bool = True
+    ) -> None:
         self.parameters = list(parameters)
-        self.tensors = self.parameters
-        self._sizes = [parameter.numel() for parameter in self.parameters]
-        self._gradient: Tensor | None = None
-        if all(parameter.device.type == "cpu" for parameter in self.parameters):
-            vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in self.parameters]))
-            self.tensors = [vector]
-            self._gradient = torch.zeros_like(vector)
-            parts = self._gradient.split(self._sizes)
-            self._parts = [part.view_as(parameter) for part, parameter in zip(parts, self.parameters, strict=True)]
-            for parameter, part in zip(self.parameters, vector.detach().split(self._sizes), strict=True):
-                parameter.data = part.view_as(parameter)
+        self._group_of = [0] * len(self.parameters) if groups is None else list(groups)
+        self._members = [
+            [parameter for parameter, of in zip(self.parameters, self._group_of, strict=True) if of == group]
+            for group in range(max(self._group_of, default=0) + 1)
+        ]
+        self.groups = self._members
+        self._is_flat = flat and all(parameter.device.type == "cpu" for parameter in self.parameters)
+        self._vectors: list[tuple[nn.Parameter, Tensor]] = []
+        self._parts: list[Tensor] = []
+        if self._is_flat:
+            self.groups = [[self._vector_of(members)] for members in self._members]
+
+    @property
+    def tensors(self) -> list[nn.Parameter]:
+        """Those of all groups."""
+        return [tensor for group in self.groups for tensor in group]
+
+    def like_these(self, parameters: Iterable[nn.Parameter]) -> FlatParameters:
+        """Other parameters of the same shapes, arranged in the same way."""
+        return FlatParameters(parameters, self._group_of, flat=self._is_flat)
+
+    def _vector_of(self, members: Sequence[nn.Parameter]) -> nn.Parameter:
+        sizes = [parameter.numel() for parameter in members]
+        vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in members]))
+        gradient = torch.zeros_like(vector)
+        self._vectors.append((vector, gradient))
+        for parameter, part, of_gradient in zip(
+            members, vector.detach().split(sizes), gradient.split(sizes), strict=True
+        ):
+            self._parts.append(of_gradient.view_as(parameter))
+            parameter.data = part.view_as(parameter)
+        return vector
 
     def forget_gradients(self) -> None:
         """Begin a step."""
@@ -44,42 +72,50 @@ class FlatParameters:
 
     def gather_gradients(self) -> None:
         """Put the gradients of all parameters side by side, zeros for those that have none."""
-        if self._gradient is None:
+        if not self._is_flat:
             return
         parts: list[Tensor] = []
         gradients: list[Tensor] = []
-        for part, parameter in zip(self._parts, self.parameters, strict=True):
+        members = [parameter for group in self._members for parameter in group]
+        for part, parameter in zip(self._parts, members, strict=True):
             if parameter.grad is None:
                 part.zero_()
             else:
                 parts.append(part)
                 gradients.append(parameter.grad)
         torch._foreach_copy_(parts, gradients)
-        self.tensors[0].grad = self._gradient
+        for vector, gradient in self._vectors:
+            vector.grad = gradient
 
     def state_of(self, optimizer: dict[str, Any]) -> dict[str, Any]:
-        """The state of an optimiser of the tensors, also where it was one of single parameters when it was saved."""
-        states = optimizer["state"]
-        [group] = optimizer["param_groups"]
-        if len(group["params"]) == len(self.tensors):
+        """The state of an optimiser of the groups, also where it was one of single parameters when it was saved."""
+        saved = [len(group["params"]) for group in optimizer["param_groups"]]
+        if saved == [len(group) for group in self.groups]:
             return optimizer
-        if len(group["params"]) != len(self._sizes):
+        if saved != [len(members) for members in self._members]:
             raise ValueError(
-                f"the optimizer's state is that of {len(group['params'])} tensors, not of {len(self._sizes)}"
+                f"the optimizer's state is that of {sum(saved)} tensors in {len(saved)} groups, not of "
+                f"{len(self.parameters)} in {len(self._members)}"
             )
-        joined: dict[str, Any] = {}
-        if states:
-            first = next(iter(states.values()))
-            joined = {name: self._joined(states, name, value) for name, value in first.items()}
-        return {"state": {0: joined} if joined else {}, "param_groups": [{**group, "params": [0]}]}
+        states: dict[int, dict[str, Any]] = {}
+        for number, (group, members) in enumerate(zip(optimizer["param_groups"], self._members, strict=True)):
+            known = [optimizer["state"].get(key) for key in group["params"]]
+            first = next((state for state in known if state), None)
+            if first is not None:
+                states[number] = {name: _joined(known, name, value, members) for name, value in first.items()}
+        groups = [{**group, "params": [number]} for number, group in enumerate(optimizer["param_groups"])]
+        return {"state": states, "param_groups": groups}
 
-    def _joined(self, states: dict[int, dict[str, Any]], name: str, like: Tensor) -> Tensor:
-        """A value of each parameter side by side; those that never had a gradient have none. Counts are the same."""
-        if like.dim() == 0:
-            return max(state[name] for state in states.values())
-        return torch.cat(
-            [
-                states[number][name].flatten() if number in states else like.new_zeros(size)
-                for number, size in enumerate(self._sizes)
-            ]
-        )
+
+def _joined(
+    states: Sequence[dict[str, Any] | None], name: str, like: Tensor, members: Sequence[nn.Parameter]
+) -> Tensor:
+    """A value of each parameter side by side; those that never had a gradient have none. Counts are the same."""
+    if like.dim() == 0:
+        return max(state[name] for state in states if state)
+    return torch.cat(
+        [
+            state[name].flatten() if state else like.new_zeros(parameter.numel())
+            for state, parameter in zip(states, members, strict=True)
+        ]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from copy import copy, deepcopy
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
-from torch.optim import Adam, AdamW, Optimizer
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
@@ -20,13 +21,14 @@ from lspe.devices import home_of_float64
 from lspe.errors import UserError
 from lspe.experiment.protocol import FastProtocol, PaperProtocol, Training
 from lspe.experiment.task import scores_for
-from lspe.nn import Network
+from lspe.nn import Network, Output
 from lspe.training import checkpoint
 from lspe.training.average import MovingAverage
 from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, graph_of_target, loss_sums, mean_loss
 from lspe.training.flat import FlatParameters
 from lspe.training.objective import Objective
+from lspe.training.optimizer import arrange, make_optimizer
 from lspe.training.scores import Scores
 
 CHEAP_TO_SCORE = 10_000_000
@@ -124,15 +126,12 @@ class TrainingModule(LightningModule):
 
     def configure_optimizers(self) -> Optimizer:
         protocol = self.protocol
-        fused = self.device.type in ("cpu", "cuda")
-        kind = AdamW if protocol.kind == "fast" else Adam
-        self.parameters_of_network = FlatParameters(self.network.parameters())
-        tensors = self.parameters_of_network.tensors
-        self.optimizer = kind(tensors, lr=protocol.lr, weight_decay=protocol.weight_decay, fused=fused)
-        if isinstance(protocol, FastProtocol):
-            self.average = MovingAverage(self.network, tensors, protocol.ema)
-        else:
-            self.plateau = ReduceLROnPlateau(self.optimizer, factor=protocol.factor, patience=protocol.patience)
+        self.parameters_of_network = arrange(self.network, protocol)
+        self.optimizer = make_optimizer(self.parameters_of_network, protocol)
+        if protocol.ema is not None:
+            self.average = MovingAverage(self.network, self.parameters_of_network, protocol.ema)
+        if not protocol.goes_by_steps:
+            self.plateau = ReduceLROnPlateau(self.optimizer, factor=protocol.factor, patience=protocol.patience or 0)
         if self._resume is not None:
             self._restore_optimization(self._resume)
             self._resume = None
@@ -151,22 +150,35 @@ class TrainingModule(LightningModule):
         )
 
     def training_step(self, batch: Batch, index: int) -> None:
-        if isinstance(self.protocol, FastProtocol):
-            steps = len(self.loader)
-            self._set_lr(self.protocol.learning_rate(self.epoch * steps + index, self.protocol.max_epochs * steps))
+        step, place = divmod(index, self.training_config.accumulate)
+        batches = min(self.training_config.accumulate, len(self.loader) - index + place)
+        if place == 0:
+            self._set_lr_of(step)
+            self.parameters_of_network.forget_gradients()
         sums = self._forward(batch)
         whole = add_up(sums.detach())
         if not torch.isfinite(whole).all():
             raise TrainingError(self._not_finite(index))
-        self.parameters_of_network.forget_gradients()
-        self.manual_backward(world_size() * mean_loss(sums, whole, self.positional))
+        self.manual_backward(world_size() * mean_loss(sums, whole, self.positional) / batches)
+        if place == batches - 1:
+            self._step()
+        self.so_far.sums += whole.to(self.so_far.sums.device)
+
+    def _set_lr_of(self, step: int) -> None:
+        """Where the learning rate goes by steps; ``step`` is counted within the epoch."""
+        if self.protocol.goes_by_steps:
+            steps = math.ceil(len(self.loader) / self.training_config.accumulate)
+            lr = self.protocol.learning_rate(self.epoch * steps + step, self.protocol.max_epochs * steps)
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+
+    def _step(self) -> None:
         self.parameters_of_network.gather_gradients()
-        if isinstance(self.protocol, FastProtocol):
+        if self.protocol.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.parameters_of_network.tensors, self.protocol.clip)
         self.optimizer.step()
         if self.average is not None:
             self.average.update()
-        self.so_far.sums += whole.to(self.so_far.sums.device)
 
     def _forward(self, batch: Batch) -> Tensor:
         """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
@@ -174,9 +186,16 @@ class TrainingModule(LightningModule):
             self._note(torch.zeros(0, self.objective.task.outputs, device=self.device), batch)
             nothing = next(self.network.parameters()).sum() * 0
             return torch.stack([nothing] * 4)
-        result = self.network.run(batch)
+        result = self._run(batch)
         self._note(result.output, batch)
         return loss_sums(result, batch, self.objective, self.positional)
+
+    def _run(self, batch: Batch) -> Output:
+        if self.training_config.precision == "float32":
+            return self.network.run(batch)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            output, h, p = self.network.run(batch)
+        return Output(output.float(), h.float(), None if p is None else p.float())
 
     def _note(self, output: Tensor, batch: Batch) -> None:
         if self.so_far.scores is not None:
@@ -257,10 +276,6 @@ class TrainingModule(LightningModule):
                 f"the checkpoint's optimizer or averaged weights are damaged or another run's ({error}): "
                 "put back a copy of last.ckpt, or delete it to start again"
             ) from error
-
-    def _set_lr(self, lr: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
 
     def _not_finite(self, index: int) -> str:
         """The message for a loss that is not a number: which epoch, which batch, which of its graphs or nodes."""

@@ -18,7 +18,7 @@ def reason_it_ended(experiment: Experiment, state: dict[str, Any], folder: Path)
     """Why a run had ended at the state of a checkpoint; '' if it goes on."""
     with checkpoint.in_use(folder / LAST):
         lr = state["optimizer"]["param_groups"][0]["lr"]
-        return reason_to_stop(
+        return state.get("stopped") or reason_to_stop(
             experiment.training.protocol,
             epoch=state["epoch"],
             seconds=state["seconds"],
@@ -28,10 +28,10 @@ def reason_it_ended(experiment: Experiment, state: dict[str, Any], folder: Path)
 
 
 def check_same(old: Experiment, new: Experiment, folder: Path) -> None:
-    """A run goes on as it began; only the limits of the paper's protocol may be moved."""
+    """A run goes on as it began; only limits may be moved, where what came first does not depend on them."""
     before, after = _flat(old.model_dump()), _flat(new.model_dump())
     movable = set()
-    if new.training.protocol.kind == "paper":
+    if new.training.protocol.may_be_prolonged:
         movable = {"training.protocol.max_epochs", "training.protocol.max_hours"}
     for place in sorted((before.keys() | after.keys()) - movable):
         if before.get(place) != after.get(place):

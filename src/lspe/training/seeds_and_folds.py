@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,14 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
 
     A single training is a run folder. Of several, each has a folder of its own below, and ``folder`` has a
     summary.json with mean and standard deviation over them. With ``resume`` finished parts are kept and the
-    others go on.
+    others go on. Each of several takes a copy of the callbacks.
     """
     parts = parts_of(experiment, data)
+    callbacks = options.pop("callbacks", ())
     if list(parts) == [""]:
-        return fit(parts[""], data, folder, resume=resume, **options)
+        return fit(parts[""], data, folder, resume=resume, callbacks=callbacks, **options)
+    if options.get("loggers"):
+        raise UserError(f"a logger is for one training, and these are {len(parts)}: train them one by one")
     with hold(folder):
         if is_first():
             if not resume:
@@ -63,7 +67,10 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
             text = f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml(folder)}"
             write_text(folder / CONFIG, text, then=go_on_with(folder))
         try:
-            runs = [fit(part, data, folder / name, resume=resume, **options) for name, part in parts.items()]
+            runs = [
+                fit(part, data, folder / name, resume=resume, callbacks=deepcopy(callbacks), **options)
+                for name, part in parts.items()
+            ]
         except Interrupted:
             raise Interrupted(folder) from None
         if is_first():

@@ -10,9 +10,9 @@ def reason_to_stop(
 
     ``lr`` is the next epoch's learning rate, ``lowest`` the epoch of the lowest validation loss.
     """
-    if protocol.kind == "fast" and protocol.patience is not None and epoch - lowest >= protocol.patience:
+    if protocol.goes_by_steps and protocol.patience is not None and epoch - lowest >= protocol.patience:
         return f"the validation loss had not fallen for {protocol.patience} epochs"
-    if protocol.kind == "paper" and lr < protocol.min_lr:
+    if not protocol.goes_by_steps and lr < protocol.min_lr:
         return "the learning rate fell below its minimum"
     if protocol.max_hours is not None and seconds > 3600 * protocol.max_hours:
         return f"{protocol.max_hours:g} hours had passed"

@@ -13,7 +13,8 @@ from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.value import Experiment
 from lspe.nn import Network
-from lspe.training.fitting import objective_for, run_epochs
+from lspe.training.fitting import objective_for
+from lspe.training.loop import run_epochs
 from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.run import Interface
 
@@ -30,14 +31,14 @@ def fit_in_memory(
 ) -> tuple[Experiment, Interface, Network]:
     """Train on the ``train`` split of ``data``: the experiment as the data completed it, and the trained network.
 
-    There is no validation: it takes a protocol that never asks for it, the fast one with the last weights. The random
-    numbers of the program that calls stay as they were.
+    There is no validation: it takes a protocol that never asks for it, as the fast one with the last weights. The
+    random numbers of the program that calls stay as they were.
     """
     protocol = experiment.training.protocol
-    if protocol.kind != "fast" or protocol.report != "last":
+    if not protocol.goes_by_steps or protocol.report != "last":
         raise TrainingError(
-            "without validation a network can only be trained with the fast protocol and its last weights, "
-            f"not with {protocol.kind!r} and {protocol.report!r}"
+            "without validation a network can only be trained with a schedule that goes by steps, as that of the fast "
+            f"protocol, and its last weights, not with {protocol.schedule!r} and {protocol.report!r}"
         )
     check_device(device)
     experiment = fit_to_data(experiment, data)
