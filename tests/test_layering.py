@@ -45,9 +45,10 @@ HOUSE: dict[str, set[str]] = {
     "announcement": {"data", "errors", "experiment", "training"},
     "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
     "plots": {"config", "data", "encodings", "errors", "experiment", "files", "isomorphism", "predict", "training"},
+    "html_report": {"data", "files", "plots", "predict", "training"},
     "workflow": {
-        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "locations", "plots"),
-        *("predict", "training"),
+        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "html_report"),
+        *("locations", "plots", "predict", "training"),
     },
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
