@@ -46,9 +46,10 @@ HOUSE: dict[str, set[str]] = {
     "announcement": {"data", "errors", "experiment", "nn", "training"},
     "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},
     "plots": {"config", "data", "encodings", "errors", "experiment", "files", "isomorphism", "predict", "training"},
+    "html_report": {"data", "files", "plots", "predict", "training"},
     "workflow": {
-        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "locations", "nn", "plots"),
-        *("own_parts", "predict", "training"),
+        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "html_report"),
+        *("locations", "nn", "plots", "own_parts", "predict", "training"),
     },
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},

@@ -21,6 +21,7 @@ from lspe.data.packed.pointers import Index
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import COVERAGE, FOREST, Blend
+from lspe.predict.calibration import expected_calibration_error
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
 from lspe.training.run import Run, go_on_with, open_runs
@@ -40,9 +41,8 @@ class Blended:
     @property
     def both(self) -> SplitPredictions:
         """The prediction that counts."""
-        if self.forest is None:
-            return self.networks
-        predicted = self.weights.networks * self.networks.predicted + self.weights.forest * self.forest.predicted
+        forest = None if self.forest is None else self.forest.predicted
+        predicted = self.weights.together(self.networks.predicted, forest, self.networks.task)
         return replace(self.networks, predicted=predicted)
 
     def scores(self) -> dict[str, dict[str, float | None]]:
@@ -81,7 +81,9 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
         on_val, on_test = Blended(validation, None, weights), Blended(test, None, weights)
     if data.task == "regression":
         weights = weights.with_intervals(on_val.both.y, on_val.both.predicted)
-        on_val, on_test = replace(on_val, weights=weights), replace(on_test, weights=weights)
+    else:
+        weights = weights.with_calibration(on_val.both.y, on_val.both.predicted, data.task)
+    on_val, on_test = replace(on_val, weights=weights), replace(on_test, weights=weights)
     weights.write(run.path)
     seconds = time.perf_counter() - started
     _add_to_summary(run, {"val": on_val, "test": on_test}, seconds)
@@ -133,6 +135,12 @@ def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None
             "coverage": COVERAGE,
             "half_widths": dict(zip(test.task_names, weights.half_widths, strict=True)),
             "test_coverage": float(inside.mean()),
+        }
+    if weights.calibration is not None:
+        test = parts["test"].both
+        scores["calibration"] = {
+            **weights.calibration.to_dict(),
+            "test_error": expected_calibration_error(test.y, test.predicted, test.task),
         }
     if len(parts["test"].networks.task_names) > 1:
         scores["targets"] = scores_by_target(parts["test"].both)

@@ -39,12 +39,15 @@ from lspe.experiment.given import with_network
 from lspe.experiment.graph_source import PACKED
 from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
 from lspe.experiment.protocol import ProtocolKind
+from lspe.html_report import write_report
 from lspe.locations import Root
 from lspe.nn import Network
 from lspe.own_parts import path_of
 from lspe.plots.predictions import picture_of
 from lspe.plots.scores import training_curves
 from lspe.plots.style import save
+from lspe.plots.trust import picture_of_trust
+from lspe.predict.blend import Blend
 from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.splits import predict_split, together
@@ -157,7 +160,7 @@ def train(
 
     Returns:
         The run. Beside what :class:`~lspe.training.Run` reads, its folder has curves.png and, of one's own data,
-        predictions.csv and a picture of the test graphs, and rows.csv where rows of a table were noted.
+        predictions.csv and a picture of the test graphs; of a table report.html, and rows.csv where rows were noted.
 
     """
     table = {
@@ -357,5 +360,11 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")
+        blended = Blend.read(run.path)
+        if blended is not None and (trust := picture_of_trust(together(tests), blended.half_widths)) is not None:
+            save(trust[1], run.path / trust[0], "png")
+        if run.config.table is not None:
+            report = write_report(run, together(tests), fragments=run.config.table.fragments)
+            progress.note(f"everything at a glance, for a web browser: {report}")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")

@@ -30,6 +30,9 @@ def predict(
     embeddings: Annotated[
         Path | None, typer.Option(help="Also write vectors of molecules and atoms: .npz or .parquet.")
     ] = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Also name the training molecule most like each one, and how similar.")
+    ] = False,
     explain: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Also draw which atoms and bonds push each prediction, with numbers."),
@@ -84,6 +87,7 @@ def predict(
                 output,
                 smiles_column=smiles_column,
                 embeddings=embeddings,
+                nearest=nearest,
                 processes=workers,
                 watch=None if why is None else why.add,
             )

@@ -190,7 +190,7 @@ def _show(run: "Run") -> None:
     from rich.table import Table
 
     from lspe.cli.console import console
-    from lspe.training.summary import intervals_in_words, score_rows, weights_in_words
+    from lspe.training.summary import calibration_in_words, intervals_in_words, score_rows, weights_in_words
 
     summary = run.summary
     table = Table(box=None)
@@ -201,7 +201,7 @@ def _show(run: "Run") -> None:
         table.add_row(*row)
     out = console()
     out.print(table)
-    for words in (weights_in_words(summary), intervals_in_words(summary)):
+    for words in (weights_in_words(summary), intervals_in_words(summary), calibration_in_words(summary)):
         if words:
             out.print(words, highlight=False)
     out.print(f"run folder: {run.path}", highlight=False)

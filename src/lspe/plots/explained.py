@@ -76,6 +76,7 @@ def _legend(explanation: Explanation, output: int, largest: float) -> str:
         "bonds": explanation.bonds[:, output].sum(),
         "descriptors": explanation.descriptors[output],
         "forest": explanation.forest[output],
+        "calibration": explanation.calibration[output],
     }
     shown = "".join(f" {value:+.3g} {name}" for name, value in parts.items() if value)
     first = f"{explanation.outputs[output]} {explanation.value[output]:.3g}, strongest colour {largest:.2g}"

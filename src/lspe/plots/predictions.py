@@ -74,7 +74,7 @@ def roc(test: SplitPredictions) -> Any:
     from matplotlib.figure import Figure
 
     with style():
-        questions = _questions(test)
+        questions = questions_of(test)
         panels = math.ceil(len(questions) / CURVES)
         columns = min(4, panels)
         rows = math.ceil(panels / columns)
@@ -105,7 +105,7 @@ def _draw_roc(axes: Any, questions: Sequence[tuple[str, NDArray[np.float64], NDA
     axes.legend(title="area under the curve", loc="lower right")
 
 
-def _questions(test: SplitPredictions) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+def questions_of(test: SplitPredictions) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
     """Name, truth (0 or 1) and probability of everything that is asked."""
     if test.task == "multiclass":
         return [

@@ -16,6 +16,7 @@ from lspe.errors import UserError
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.nn import Network
+from lspe.predict.calibration import Calibration
 from lspe.training.run import Run, open_runs
 
 BLEND = "blend.json"
@@ -32,15 +33,16 @@ _WORTH_OF_HALVES = 10
 
 @dataclass(frozen=True)
 class Blend:
-    """The weights of the mean of all networks and of the forest, which add up to 1, and how wide intervals are.
+    """The weights of the mean of all networks and of the forest, which add up to 1, and how far to trust both.
 
     Of a regression, the prediction ± ``half_widths`` [T] holds the true value of :data:`COVERAGE` of new molecules, as
-    long as these are like those the model was trained on.
+    long as these are like those the model was trained on. Probabilities are calibrated, see :class:`Calibration`.
     """
 
     networks: float
     forest: float
     half_widths: tuple[float, ...] = ()
+    calibration: Calibration | None = None
 
     @classmethod
     def choose(cls, y: Floats, networks: Floats, forest: Floats, task: TaskKind) -> Blend:
@@ -69,6 +71,15 @@ class Blend:
             widths.append(float(known[rank - 1]))
         return replace(self, half_widths=tuple(widths))
 
+    def with_calibration(self, y: Floats, predicted: Floats, task: TaskKind) -> Blend:
+        """With calibrated probabilities, by molecules that were not trained on."""
+        return replace(self, calibration=Calibration.fit(y, predicted, task))
+
+    def together(self, networks: Floats, forest: Floats | None, task: TaskKind) -> Floats:
+        """The prediction that counts."""
+        both = networks if forest is None else self.networks * networks + self.forest * forest
+        return both if self.calibration is None else self.calibration.apply(both, task)
+
     def write(self, folder: Path) -> None:
         """Into a run folder."""
         write_json(folder / BLEND, asdict(self))
@@ -82,7 +93,9 @@ class Blend:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             widths = tuple(float(one) for one in values.get("half_widths", ()))
-            weights = cls(float(values["networks"]), float(values["forest"]), widths)
+            given = values.get("calibration")
+            calibration = None if given is None else Calibration.from_dict(given)
+            weights = cls(float(values["networks"]), float(values["forest"]), widths, calibration)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{path} is damaged ({error}): put back a copy of it, or train again") from None
         if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):

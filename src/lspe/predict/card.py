@@ -12,7 +12,7 @@ from lspe.data.molecules.smiles import parse
 from lspe.predict.known import KnownMolecules
 from lspe.predict.predictor import Predictor
 from lspe.training.run import Run, open_runs
-from lspe.training.summary import intervals_in_words, score_rows, weights_in_words
+from lspe.training.summary import calibration_in_words, intervals_in_words, score_rows, weights_in_words
 
 _SAMPLE = 500
 """Known molecules that are compared with all others to say how near neighbours usually are."""
@@ -91,8 +91,9 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 def _trust(run: Run, predictor: Predictor) -> str:
     summary = run.summary
     lines = []
-    if words := intervals_in_words(summary):
-        lines.append(f"- {words}")
+    for words in (intervals_in_words(summary), calibration_in_words(summary)):
+        if words:
+            lines.append(f"- {words}")
     if len(predictor.weights) > 1:
         lines.append("- each prediction comes with the standard deviation over its models")
     return "\n".join(lines) or "Predictions come without intervals."

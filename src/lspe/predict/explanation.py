@@ -30,13 +30,14 @@ Floats = NDArray[np.float64]
 class Explanation:
     """What adds up to the predictions of a molecule, one column for each of the K outputs.
 
-    ``value`` [K] = ``baseline`` + ``atoms`` + ``bonds`` + ``descriptors`` + ``forest`` + ``rest``, each summed:
+    ``value`` [K] = ``baseline`` + ``atoms`` + ``bonds`` + ``descriptors`` + ``forest`` + ``calibration`` + ``rest``:
 
     - ``baseline`` [K]: what the networks say where nothing is known of a molecule;
     - ``atoms`` [n, K], in the order of the SMILES, of which ``positions`` [n, K] are due to an atom's place in the
       graph; ``bonds`` [b, K] between the atoms ``ends`` [b, 2];
     - ``descriptors`` [K]: of the molecule as a whole, extra columns among them;
     - ``forest`` [K]: what the forest says, by its weight; it does not look at single atoms;
+    - ``calibration`` [K]: how much the sum of all others is moved so that probabilities are frequencies;
     - ``rest`` [K]: what integrating by steps missed, at most about one percent of the way from the baseline.
     """
 
@@ -51,12 +52,13 @@ class Explanation:
     bonds: Floats
     descriptors: Floats
     forest: Floats
+    calibration: Floats
     rest: Floats
     neighbours: tuple[Neighbour, ...]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each part of the prediction; of an atom also what its position has of it."""
-        for name in ("value", "baseline", "descriptors", "forest", "rest"):
+        for name in ("value", "baseline", "descriptors", "forest", "calibration", "rest"):
             yield self._row(name, "", "", getattr(self, name), None)
         for number, symbol in enumerate(self.symbols):
             yield self._row("atom", str(number), symbol, self.atoms[number], self.positions[number])
@@ -103,11 +105,12 @@ def explain(
         rest += weight * found.rest
     for one, weight in zip(predictor.forests, predictor.weights[len(predictor.members) :], strict=True):
         forest += weight * one.predict(read.descriptors, graphs.extra)[0]
-    parts = (baseline, atoms.sum(axis=0), bonds.sum(axis=0), descriptors, forest, rest)
+    total = np.sum((baseline, atoms.sum(axis=0), bonds.sum(axis=0), descriptors, forest, rest), axis=0)
+    value = total if predictor.calibration is None else predictor.calibration.apply(total, predictor.task)
     return Explanation(
         smiles,
         tuple(outputs),
-        np.sum(parts, axis=0),
+        value,
         baseline,
         tuple(atom.GetSymbol() for atom in mol.GetAtoms()),
         atoms,
@@ -116,6 +119,7 @@ def explain(
         bonds,
         descriptors,
         forest,
+        value - total,
         rest,
         tuple(_neighbours(predictor, smiles, graphs, neighbours)),
     )

@@ -47,15 +47,19 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto", networ
     shares = [unit.blend.networks / len(unit.members) for unit in units for _ in unit.members]
     grown = [unit for unit in units if unit.forest is not None]
     alone = units[0].blend if len(units) == 1 and which == "reported" else Blend(1.0, 0.0)
-    known = paths[0] / KNOWN
     return Predictor(
         networks,
         forests=[unit.forest for unit in grown if unit.forest is not None],
         weights=[*shares, *(unit.blend.forest for unit in grown)],
         half_widths=alone.half_widths,
-        known=KnownMolecules.open(known) if len(paths) == 1 and known.is_file() else None,
+        calibration=alone.calibration,
+        known=_known(paths[0]) if len(paths) == 1 else None,
         device=device,
     )
+
+
+def _known(path: Path) -> KnownMolecules | None:
+    return KnownMolecules.open(path / KNOWN) if (path / KNOWN).is_file() else None
 
 
 @dataclass(frozen=True)

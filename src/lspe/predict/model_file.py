@@ -19,6 +19,7 @@ from lspe.experiment import build_network
 from lspe.experiment.value import Experiment
 from lspe.files import check_folder_of
 from lspe.forest import Forest
+from lspe.predict.calibration import Calibration
 from lspe.predict.known import KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.predictor import Predictor
@@ -55,6 +56,7 @@ def save_model(predictor: Predictor, path: str | os.PathLike[str], *, card: str 
             "members": [_about(member) for member in predictor.members],
             "forests": [forest.about() for forest in predictor.forests],
             "weights": predictor.weights.tolist(),
+            "calibration": None if predictor.calibration is None else predictor.calibration.to_dict(),
             "half_widths": predictor.half_widths.tolist(),
             "known": known is not None,
             "card": card,
@@ -96,6 +98,7 @@ def open_model(path: Path, *, device: str = "auto") -> Predictor:
             ],
             weights=about["weights"],
             half_widths=about["half_widths"],
+            calibration=None if about["calibration"] is None else Calibration.from_dict(about["calibration"]),
             known=KnownMolecules.from_arrays(file.arrays, "known/") if about["known"] else None,
             card=about["card"],
             device=device,

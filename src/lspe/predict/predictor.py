@@ -19,9 +19,10 @@ from lspe.data.words import DescriptorKind, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
-from lspe.predict.known import KnownMolecules
+from lspe.predict.calibration import Calibration
+from lspe.predict.known import KnownMolecules, Neighbour, fingerprints_of
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors
-from lspe.predict.molecules import as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
+from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
 from lspe.predict.predictions import Embeddings, Floats, Predictions
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Predictor:
         task_names: of the targets.
         class_names: of a multi-class target.
         half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
+        calibration: what is done with probabilities so that they are frequencies; ``None`` where nothing is.
         known: the molecules it was trained on; ``None`` where they are not kept.
         card: of a model that was exported: what it was trained on, how good it is and where not to trust it.
         reasons: of the last call: why a molecule, by its position, has no value.
@@ -58,6 +60,7 @@ class Predictor:
         forests: Sequence[Forest] = (),
         weights: Sequence[float] | None = None,
         half_widths: Sequence[float] = (),
+        calibration: Calibration | None = None,
         known: KnownMolecules | None = None,
         card: str = "",
         device: str = "auto",
@@ -72,6 +75,7 @@ class Predictor:
             raise ValueError(f"{given.shape} weights for {count} networks and forests")
         self.weights: Floats = given / given.sum()
         self.half_widths = np.array(half_widths)
+        self.calibration = calibration
         self.known = known
         self.card = card
         first = self.members[0]
@@ -168,6 +172,25 @@ class Predictor:
         width = self.members[0].experiment.model.hidden_dim
         return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
 
+    def nearest(self, molecules: str | Iterable[str], count: int = 1) -> list[list[Neighbour]]:
+        """For each molecule the training molecules that are most like it; none for one that cannot be read."""
+        from lspe.predict.tables import check_known
+
+        check_known(self)
+        found: list[list[Neighbour]] = []
+        texts = [molecules] if isinstance(molecules, str) else as_texts(molecules)
+        for begin, part in zip(range(0, len(texts), AT_ONCE), self._pieces(texts, None), strict=True):
+            near = self.nearest_of(texts[begin : begin + AT_ONCE], part, count)
+            found += [near.get(row, []) for row in range(part.count)]
+        return found
+
+    def nearest_of(self, smiles: Sequence[str], part: Predictions, count: int = 1) -> dict[int, list[Neighbour]]:
+        """The training molecules nearest to those of a piece that could be read, by their row in it."""
+        assert self.known is not None
+        bits = fingerprints_of([smiles[row] for row in part.rows.tolist()], self.fragments)
+        about = self.known.nearest(part.vectors.graph, bits, count=count, task=self.task, class_names=self.class_names)
+        return dict(zip(part.rows.tolist(), about, strict=True))
+
     def explain(self, smiles: str, *, extra: ArrayLike | None = None) -> Explanation:
         """What each atom and bond adds to the prediction of a molecule, and which training molecules are like it.
 
@@ -185,17 +208,25 @@ class Predictor:
         *,
         smiles_column: str | None = None,
         embeddings: str | os.PathLike[str] | None = None,
+        nearest: bool = False,
         processes: int | None = None,
     ) -> TableSummary:
         """Predict a table of any length (``-`` is the standard input and output) in bounded memory.
 
         `output` (CSV, TSV or Parquet by its name) gets every row and column of `table`, the predictions, and a column
         ``reason``. `embeddings` (npz or Parquet) gets the vectors of molecules, atoms and positions.
+        `nearest` adds the training molecule that is most like each one, and how similar it is.
         """
         from lspe.predict.tables import predict_table
 
         return predict_table(
-            self, table, output, smiles_column=smiles_column, embeddings=embeddings, processes=processes
+            self,
+            table,
+            output,
+            smiles_column=smiles_column,
+            embeddings=embeddings,
+            nearest=nearest,
+            processes=processes,
         )
 
     def predict_graphs(self, graphs: Iterable[Data]) -> Iterator[tuple[list[Data], Predictions]]:
@@ -320,6 +351,8 @@ class Predictor:
             reasons[row] = "makes the network overflow: its output is not a number"
         mean = np.tensordot(self.weights, values, axes=1)
         sd = np.sqrt(np.tensordot(self.weights, (values - mean) ** 2, axes=1))
+        if self.calibration is not None:
+            mean = self.calibration.apply(mean, self.task)
         if self.level == "graph":
             mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
             row_of = np.arange(molecules.count)

@@ -26,6 +26,9 @@ from lspe.predict.predictor import Predictor
 from lspe.predict.sources import chunks_of, column_with_smiles, count_rows, iter_rows
 
 REASON = "reason"
+NEAREST = {"nearest_smiles": False, "nearest_tanimoto": True, "nearest_learned": True}
+"""Columns that say how near the training set is, and whether they hold numbers."""
+
 Path_ = str | os.PathLike[str]
 Watch = Callable[[int, str, Floats | None], None]
 
@@ -58,11 +61,13 @@ def predict_table(
     *,
     smiles_column: str | None = None,
     embeddings: Path_ | None = None,
+    nearest: bool = False,
     processes: int | None = None,
     watch: Watch | None = None,
 ) -> TableSummary:
     """Predict every row of a table, or of a list of SMILES; see :meth:`Predictor.predict_table`.
 
+    ``nearest`` adds the training molecule that is most like each one, and how similar it is.
     ``watch`` is shown the number of each row that could be read (from 1), its SMILES and its extra numbers.
     """
     predictor.check_level("graph", "a table of molecules takes")
@@ -75,6 +80,9 @@ def predict_table(
     trained_on = predictor.members[0].experiment.table
     column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
     names = new_names(predictor, first.columns)
+    if nearest:
+        check_known(predictor)
+        names |= {_not_taken(column, first.columns): is_number for column, is_number in NEAREST.items()}
     rows = without = 0
     with ExitStack() as stack:
         vectors = None
@@ -88,7 +96,11 @@ def predict_table(
         check_extra_columns(predictor, first.columns, name)
         numbers = partial(extra_numbers, predictor)
         for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes, numbers):
-            writer.write([[*row, *cells] for row, cells in zip(chunk.rows, new_cells(predictor, part), strict=True)])
+            cells: Iterable[list[Cell]] = new_cells(predictor, part)
+            if nearest:
+                near = nearest_cells(predictor, chunk.column(column), part)
+                cells = ([*some, *others] for some, others in zip(cells, near, strict=True))
+            writer.write([[*row, *some] for row, some in zip(chunk.rows, cells, strict=True)])
             if vectors is not None:
                 vectors.write(rows, chunk.column(column), part)
             if watch is not None:
@@ -162,6 +174,26 @@ def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
         if predictor.task == "multiclass":
             cells.insert(0, None if molecule in part.reasons else predictor.class_names[likeliest])
         yield [*cells, part.reasons.get(molecule, "")]
+
+
+def check_known(predictor: Predictor) -> None:
+    """Refuse to compare with training molecules that are not there."""
+    if predictor.known is None:
+        raise UserError(
+            "the molecules that the model was trained on are not kept with it: train it again on its table, or export "
+            "it with them"
+        )
+
+
+def nearest_cells(predictor: Predictor, smiles: Sequence[str], part: Predictions) -> Iterator[list[Cell]]:
+    """The training molecule with the highest Tanimoto similarity, this similarity, and the highest learned one."""
+    near = predictor.nearest_of(smiles, part, 2)
+    for row in range(part.count):
+        found = near.get(row)
+        if found is None:
+            yield [None] * len(NEAREST)
+        else:
+            yield [found[0].smiles, round(found[0].tanimoto, 4), round(max(one.learned for one in found), 4)]
 
 
 def _parquet_schema(table: Any) -> Any:

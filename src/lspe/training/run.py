@@ -12,6 +12,7 @@
     summary.json     scores of both on every split, epochs, times, parameters, versions, hardware
     forest.lspe      trees that predict beside the network, and
     blend.json       how much each counts (of tables of molecules; see :mod:`lspe.blending`)
+    report.html      scores, pictures and the worst predictions of a table at a glance
     known.lspe       the molecules of a table that were learned from, to say how near others are to them
 
 Of several networks that predict as one, each has a folder of its own below, network0, network1, ….

@@ -148,6 +148,14 @@ def intervals_in_words(summary: Mapping[str, Any]) -> str:
     return f"{held}; of the test values it were {intervals['test_coverage']:.0%}"
 
 
+def calibration_in_words(summary: Mapping[str, Any]) -> str:
+    """How far probabilities are from frequencies; '' where nobody looked."""
+    calibration = summary.get("together", {}).get("calibration")
+    if calibration is None or calibration["test_error"] is None:
+        return ""
+    return f"probabilities are {calibration['test_error']:.1%} off on average (calibration error of the test molecules)"
+
+
 def weights_in_words(summary: Mapping[str, Any]) -> str:
     """How much networks and forest count, and which is better alone; '' where there is no forest."""
     together = summary.get("together")
