@@ -54,6 +54,18 @@ def test_every_row_and_column_is_kept_in_order(tmp_path: Path, model: Predictor)
     assert "2 could not be read" in str(summary)
 
 
+def test_as_many_rows_come_out_as_went_in(tmp_path: Path, model: Predictor) -> None:
+    table = tmp_path / "in.csv"
+    table.write_bytes(b'smiles,note\r\nCCO,"a\rb"\r\n,\r\n\r\n"C\nC","x\r\ny"\r\n  \r\nCC,"z"\r\n')
+    for name in ("out.csv", "out.tsv", "out.parquet"):
+        assert model.predict_table(table, tmp_path / name).rows == 4
+    for name, delimiter in (("out.csv", ","), ("out.tsv", "\t")):
+        with (tmp_path / name).open(newline="") as file:
+            _, *rows = csv.reader(file, delimiter=delimiter)
+        assert [row[:2] for row in rows] == [["CCO", "a\rb"], ["", ""], ["C\nC", "x\r\ny"], ["CC", "z"]]
+    assert pd.read_parquet(tmp_path / "out.parquet")["note"].tolist() == ["a\rb", "", "x\r\ny", "z"]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz", ".parquet.gz"])
 def test_kinds_of_files(tmp_path: Path, model: Predictor, suffix: str) -> None:
     table = table_with_mistakes(tmp_path / "in.csv")

@@ -116,7 +116,8 @@ def _table(
     source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int
 ) -> Iterator[EncodedPiece]:
     with progress_bar("molecules", None) as advance:
-        for chunk in iter_table_chunks(source, rows=_ROWS if kind.level == "node" else _ROWS_OF_PAIRS):
+        at_once = _ROWS if kind.level == "node" else _ROWS_OF_PAIRS
+        for chunk in iter_table_chunks(source, rows=at_once, keep_empty=True):
             column = find_smiles_column(chunk.columns, smiles_column, str(source))
             smiles = chunk.column(column)
             found = smiles_to_graphs(smiles, OGBFeatures())

@@ -79,12 +79,15 @@ def _as_text(binary: Any) -> Any:
 
 class _Delimited:
     def __init__(self, file: Any, delimiter: str) -> None:
-        self.writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self.plain = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self.quoted = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
-        self.writer.writerows(
-            [f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell for cell in row] for row in rows
-        )
+        for row in rows:
+            cells = [f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell for cell in row]
+            # the csv module leaves a carriage return without quotes, and readers take it for the end of the row
+            broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+            (self.quoted if broken else self.plain).writerow(cells)
 
 
 class _Rows:

@@ -30,7 +30,7 @@ def iter_rows(source: Path_, smiles_column: str | None) -> Iterator[TableChunk]:
     elif str(source).lower().endswith(_LINE_SUFFIXES):
         yield from _lines(_lines_of_file(Path(source)), str(source))
     else:
-        yield from iter_table_chunks(source, rows=AT_ONCE)
+        yield from iter_table_chunks(source, rows=AT_ONCE, keep_empty=True)
 
 
 def chunks_of(smiles: Iterable[str]) -> Iterator[TableChunk]:

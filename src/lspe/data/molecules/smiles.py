@@ -83,8 +83,8 @@ def _parse(smiles: str, fragments: Fragments) -> Mol:
     text = smiles.strip()
     if not text:
         raise MoleculeError(text, "is no SMILES")
-    if not text.isascii():  # RDKit passes over some of them without a word
-        strange = next(character for character in text if not character.isascii())
+    if not text.isascii() or "\0" in text:  # RDKit passes over some of them without a word
+        strange = next(character for character in text if not character.isascii() or character == "\0")
         raise MoleculeError(text, f"has the character {strange!r}, which no SMILES has")
     first, *rest = text.split(maxsplit=1)
     if rest and not rest[0].startswith("|"):

@@ -1,8 +1,10 @@
 """Tables in files: CSV, TSV, Parquet or SDF, compressed or not, read a chunk of rows at a time, every value as
 text.
 
-Text files are read strictly: a row that does not fit the header, a quote that never ends, or bytes that are
-no UTF-8 are errors that name the row. Rows are numbered as a spreadsheet shows them: the header is row 1.
+A row of a text ends at a line feed, with or without a carriage return before it, that is in no quotes (of a text
+without line feeds: at a carriage return). A line of blanks is no row. Text files are read strictly: a row that does not
+fit the header, a quote that never ends, a carriage return or NUL in the middle of a row, or bytes that are no UTF-8
+are errors that name the row. Rows are numbered as a spreadsheet shows them: the header is row 1.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -51,10 +53,13 @@ class TableChunk:
         return [row[position] for row in self.rows]
 
 
-def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> Iterator[TableChunk]:
+def iter_table_chunks(
+    path: str | os.PathLike[str], *, rows: int = 10_000, keep_empty: bool = False
+) -> Iterator[TableChunk]:
     """The rows of the table at `path` (``-`` is the standard input), at most `rows` at a time.
 
-    Rows without any value are passed over. A table without rows still gives one empty chunk with its columns.
+    Rows whose values are all empty are passed over unless `keep_empty`. A table without rows still gives one empty
+    chunk with its columns.
     """
     name = "the standard input" if str(path) == "-" else str(path)
     try:
@@ -63,7 +68,7 @@ def iter_table_chunks(path: str | os.PathLike[str], *, rows: int = 10_000) -> It
             if name.lower().endswith(".parquet") and not is_parquet:
                 raise DataError(f"{name} is not a Parquet file; give a table in text the ending .csv or .tsv")
             with closing(_records(file, name)) as records:
-                yield from _chunks(records, name, rows)
+                yield from _chunks(records, name, rows, keep_empty)
     except FileNotFoundError:
         raise DataError(f"{name} does not exist") from None
     except IsADirectoryError:
@@ -110,7 +115,9 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
     if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
         raise DataError(f"{name} is a spreadsheet or a zip archive. Save the sheet as CSV (UTF-8) and use that.")
     encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    begin = file.peek(1)
+    newline = "" if b"\r" in begin and b"\n" not in begin else "\n"
+    text = io.TextIOWrapper(file, encoding=encoding, newline=newline)
     number = 0
     try:
         header = text.readline()
@@ -124,20 +131,31 @@ def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
         delimiter = said[1] if said else _delimiter_of(header)
         yield 0, [delimiter]
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-        for record in csv.reader(chain([header] if header else [], text), delimiter=delimiter, strict=True):
+        lines = _without_nul(chain([header] if header else [], text))
+        for record in csv.reader(lines, delimiter=delimiter, strict=True):
             number += 1
-            yield number, record
+            if record and (len(record) > 1 or not record[0].isspace()):
+                yield number, record
     except UnicodeError as error:
         raise DataError(
             f"{name}: after row {number} there are bytes that are not UTF-8 ({error}). "
             "It may be Latin-1: save the table as CSV with encoding UTF-8 (Excel: 'CSV UTF-8')."
         ) from None
     except csv.Error as error:
-        raise DataError(
-            f'{name}, row {number + 1}: {error}. A quote (") that is opened there may never be closed.'
-        ) from None
+        said_of_it = f'{error}. A quote (") that is opened there may never be closed.'
+        if "new-line character" in str(error):
+            said_of_it = "a carriage return stands in the middle of it. Take it out, or put the value into quotes."
+        raise DataError(f"{name}, row {number + 1}: {said_of_it}") from None
     finally:
         text.detach()
+
+
+def _without_nul(lines: Iterable[str]) -> Iterator[str]:
+    """Lines as they are; text never holds the character NUL."""
+    for line in lines:
+        if "\0" in line:
+            raise csv.Error("the character NUL stands there: the file is damaged, or no text in UTF-8")
+        yield line
 
 
 def _delimiter_of(header: str) -> str:
@@ -165,7 +183,7 @@ def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
         raise DataError(f"{name} is a damaged Parquet file: {error}") from None
 
 
-def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableChunk]:
+def _chunks(records: Iterator[Record], name: str, rows: int, keep_empty: bool) -> Iterator[TableChunk]:
     _, [delimiter] = next(records)
     decimal_comma = delimiter == ";"
     first = next(records, None)
@@ -181,7 +199,7 @@ def _chunks(records: Iterator[Record], name: str, rows: int) -> Iterator[TableCh
     numbers: list[int] = []
     started = False
     for number, record in records:
-        if not any(value.strip() for value in record):
+        if not keep_empty and not any(value.strip() for value in record):
             continue
         if any(value.strip() for value in record[len(columns) :]):
             raise DataError(
