@@ -124,7 +124,7 @@ def test_large_graphs_go_in_blocks_by_themselves(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(blocks, "run_in_blocks", lambda *given: calls.append(1) or run(*given))
     whole = run_bounded(network, data)
     assert not calls
-    monkeypatch.setattr(blocks, "EDGES_AT_ONCE", 100)
+    monkeypatch.setattr(blocks, "MOST_AT_ONCE", 100)
     assert_same(run_bounded(network, data), whole)
     assert calls
     run_bounded(network.train(), data)

@@ -52,7 +52,8 @@ def test_targets_are_learned_from_samples(run: lspe.Run) -> None:
 
 def test_in_blocks_a_run_is_evaluated_and_predicts_the_same(run: lspe.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = lspe.load(run.path).predict(one_graph())
-    monkeypatch.setattr(blocks, "EDGES_AT_ONCE", 100)
+    monkeypatch.setattr(blocks, "MOST_AT_ONCE", 100)
+    monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 100)
     np.testing.assert_allclose(lspe.load(run.path).predict(one_graph()), whole, atol=1e-5)
     for split in ("val", "test"):
         [scores] = evaluate_runs(run.path, split).values()

@@ -12,8 +12,11 @@ from lspe.nn.block_order import BlockOrder, Rows
 from lspe.nn.network import Embedded, Network, Output
 from lspe.nn.topology import Topology
 
-EDGES_AT_ONCE = 2**20
-"""Nodes and edges that go through a layer together; a graph with no more of them is not cut into blocks."""
+MOST_AT_ONCE = 2**20
+"""Nodes and edges up to which graphs are not cut into blocks."""
+
+EDGES_PER_BLOCK = 2**18
+"""Nodes and edges of a block; a layer of width 64 takes some 500 MiB for so many."""
 
 
 def why_not_local(network: Network) -> str:
@@ -39,7 +42,7 @@ def run_bounded(network: Network, data: Data, targets: Tensor | None = None) -> 
     ``targets`` ``[N]`` bool says which nodes' rows are asked for; others may be zero.
     """
     size = int(data.num_nodes) + data.edge_index.size(1)
-    if network.training or size <= EDGES_AT_ONCE or why_not_local(network):
+    if network.training or size <= MOST_AT_ONCE or why_not_local(network):
         return network.run(data)
     return run_in_blocks(network, data, targets)
 
@@ -59,7 +62,7 @@ def run_in_blocks(
         data: one graph or a batch.
         targets: ``[N]`` bool, the nodes whose output is wanted; only what they depend on is computed, and rows of
             other nodes are zero. All if not given, or where the output is not that of single nodes.
-        edges_at_once: nodes and edges of a block; ``EDGES_AT_ONCE`` if not given.
+        edges_at_once: nodes and edges of a block; ``EDGES_PER_BLOCK`` if not given.
 
     """
     if network.training:
@@ -69,7 +72,7 @@ def run_in_blocks(
     if network.readout != "none" or network.normalize_positions:
         targets = None
     order = BlockOrder.of(data, targets, len(network.layers))
-    at_once = EDGES_AT_ONCE if edges_at_once is None else edges_at_once
+    at_once = EDGES_PER_BLOCK if edges_at_once is None else edges_at_once
 
     starts = [network.embed_nodes(part, Topology.of(part)) for part in order.parts_of_nodes(data, at_once)]
     p_parts = [p_part for _, p_part in starts if p_part is not None]
