@@ -183,7 +183,7 @@ class Bookkeeper(Callback):
         epoch = int(row.pop("epoch"))
         for logger in trainer.loggers:
             logger.log_metrics(row, step=epoch)
-        pl_module.log_dict(row, logger=False)
+        pl_module.log_dict(row, logger=False, sync_dist=trainer.world_size > 1)
 
 
 def epoch_of_lowest_loss(history: Sequence[Mapping[str, float | None]]) -> int:
