@@ -48,7 +48,7 @@ HOUSE: dict[str, set[str]] = {
     "plots": {"config", "data", "encodings", "errors", "experiment", "files", "isomorphism", "predict", "training"},
     "html_report": {"data", "files", "plots", "predict", "training"},
     "workflow": {
-        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "html_report"),
+        *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "files", "html_report"),
         *("locations", "nn", "plots", "own_parts", "predict", "training"),
     },
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -39,6 +41,7 @@ from lspe.experiment.given import with_network
 from lspe.experiment.graph_source import PACKED
 from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
 from lspe.experiment.protocol import ProtocolKind
+from lspe.files import complete_or_nothing, make_folder
 from lspe.html_report import write_report
 from lspe.locations import Root
 from lspe.nn import Network
@@ -69,6 +72,7 @@ DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
 DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 DEFAULT_FOR_LINKS = "own/links-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
+STANDARD_INPUT = "-"
 
 Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
@@ -114,11 +118,11 @@ def train(
     """Train a network, and leave in a folder what is needed to predict with it, to go on and to look at it.
 
     Args:
-        data: what to learn from: a table of molecules (its path), PyG graphs with targets of graphs, nodes or edges
-            (see :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a folder of them, an archive
-            of OGB, a data set by name (``pyg:TUDataset/MUTAG``, ``ogb:ogbn-arxiv``), the name of a preset (with its own
-            data), a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder, which is trained again or goes
-            on.
+        data: what to learn from: a table of molecules (its path, ``-`` for the standard input), PyG graphs with targets
+            of graphs, nodes or edges (see :func:`lspe.from_pyg`), files of graphs (:func:`lspe.data.save_graphs`), a
+            folder of them, an archive of OGB, a data set by name (``pyg:TUDataset/MUTAG``, ``ogb:ogbn-arxiv``), the
+            name of a preset (with its own data), a YAML file, an :class:`~lspe.experiment.Experiment`, or a run folder,
+            which is trained again or goes on.
         preset: network and protocol for one's own data; the default for these if not given.
         network: a network of one's own in the place of the preset's; a copy of it is trained, from the weights it has.
             The run folder cannot make it again: give it again to ``lspe.load`` and to go on.
@@ -176,6 +180,8 @@ def train(
         "duplicates": duplicates,
         "on_invalid": on_invalid,
     }
+    if data == STANDARD_INPUT:
+        data = keep_standard_input(out)
     experiment, graphs = experiment_for(data, preset, table, level)
     if members is not None:
         experiment = override(experiment, [f"training.members={members}"])
@@ -326,6 +332,18 @@ def carry_out(
     if is_first():
         write_for_people(run, data, progress, torch.get_num_threads())
     return run
+
+
+def keep_standard_input(out: str | os.PathLike[str] | None) -> Path:
+    """A table from the standard input becomes a file of the run folder, so that the run can go on from it."""
+    if out is None:
+        raise UserError("a table from the standard input needs a run folder to be kept in: give --out DIR")
+    check_free(Path(out))
+    make_folder(Path(out))
+    path = Path(out) / "table.csv"
+    with complete_or_nothing(path) as temporary, temporary.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Experiment:

@@ -123,3 +123,21 @@ def test_two_devices_by_command(tables: dict[str, Path], tmp_path: Path) -> None
     assert json.loads(lspe("evaluate", folder, "--json"))["run"]["loss"] == pytest.approx(
         run.summary["reported"]["test"]["loss"], rel=1e-5
     )
+
+
+def test_a_table_from_the_standard_input_is_kept(tables: dict[str, Path], tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "lspe", "train", "own/gatedgcn-lspe", "--data", "-", "--epochs", "1", *SETTINGS]
+    content = tables["regression"].read_bytes()
+    out = tmp_path / "run"
+    subprocess.run([*words, "--out", str(out)], input=content, check=True, capture_output=True)
+    assert (out / "table.csv").read_bytes() == content
+    assert Run.open(out).is_finished
+    lspe("evaluate", out)  # which reads the table again
+    refused = subprocess.run(words, input=content, capture_output=True, text=False, check=False)
+    assert refused.returncode == 2
+    assert b"give --out DIR" in refused.stderr
+
+
+def test_another_network_than_there_are_is_said_in_words(tables: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="model: unknown name 'gin': known: gatedgcn, pna, san, graphit"):
+        train(tables["regression"], tmp_path / "run", "--set", "model.name=gin")

@@ -41,7 +41,7 @@ def train(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Table with SMILES, SDF; or graphs: file, folder, pyg:NAME, ogb:NAME.",
+            help="Table with SMILES (- is stdin), SDF; or graphs: file, folder, pyg:NAME, ogb:NAME.",
             rich_help_panel=TABLE,
         ),
     ] = None,

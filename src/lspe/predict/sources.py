@@ -57,7 +57,7 @@ def count_rows(source: Path_) -> int | None:
             import pyarrow.parquet as pq
 
             return int(pq.ParquetFile(path).metadata.num_rows)
-        if start[:2] == b"\x1f\x8b":
+        if start[:2] in (b"\x1f\x8b", b"PK"):
             return None
         return start.count(b"\n") + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 22), b"")) - 1
 

@@ -140,6 +140,8 @@ def test_what_a_vocabulary_lacks_is_its_own_entry_or_an_error() -> None:
         ("", "is no SMILES"),
         ("   ", "is no SMILES"),
         ("hello", "is not a SMILES string"),
+        ("CCO>>CC=O", "is a reaction, not a molecule"),
+        ("CCO>[Pd]>CC=O", "is a reaction, not a molecule"),
         ("C1CC", "is not a SMILES string"),
         ("CCO ethanol", "has something behind the SMILES CCO"),
         ("C(C)(C)(C)(C)C", "Explicit valence for atom # 0 C, 5"),

@@ -100,6 +100,8 @@ def _parse(smiles: str, fragments: Fragments) -> Mol:
 
 
 def _what_is_wrong(text: str) -> str:
+    if text.count(">") == 2:
+        return "is a reaction, not a molecule: give the molecule that is asked about"
     raw: Mol = Chem.MolFromSmiles(text, sanitize=False)
     if raw is None:
         return "is not a SMILES string"

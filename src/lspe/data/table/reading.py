@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV, Parquet or SDF, compressed or not, read a chunk of rows at a time, every value as
+"""Tables in files: CSV, TSV, Parquet, Excel or SDF, compressed or not, read a chunk of rows at a time, every value as
 text.
 
 A row of a text ends at a line feed, with or without a carriage return before it, that is in no quotes (of a text
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lspe.data.errors import DataError
+from lspe.data.table.excel import excel_records, is_zip
 from lspe.data.table.sdf import is_sdf, sdf_records
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -102,6 +103,9 @@ def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
     if file.peek(4)[:4] == b"PAR1":
         yield 0, [""]
         yield from _parquet_records(file, name)
+    elif is_zip(file.peek(4)):
+        yield 0, [""]
+        yield from excel_records(file, name)
     elif is_sdf(file.peek(1000)):
         yield 0, [""]
         yield from sdf_records(file)
@@ -112,8 +116,8 @@ def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
 def _text_records(file: io.BufferedReader, name: str) -> Generator[Record]:
     """First what separates the columns, then row number and values of each row of a text, the header first."""
     start = file.peek(4)[:4]
-    if start[:2] == b"PK" or start == b"\xd0\xcf\x11\xe0":
-        raise DataError(f"{name} is a spreadsheet or a zip archive. Save the sheet as CSV (UTF-8) and use that.")
+    if start == b"\xd0\xcf\x11\xe0":
+        raise DataError(f"{name} is a spreadsheet of an old Excel. Save it as .xlsx or as CSV (UTF-8) and use that.")
     encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     begin = file.peek(1)
     newline = "" if b"\r" in begin and b"\n" not in begin else "\n"
