@@ -6,7 +6,7 @@ READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
 OLDEST := .venv-oldest
 
-.PHONY: help venv demo test test-all test-oldest sanitize lint format docs bench clean
+.PHONY: help venv demo test test-all test-oldest fuzz sanitize lint format docs bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -30,6 +30,9 @@ test: $(READY)  ## run all tests (two at a time, one thread each)
 
 test-all: $(READY)  ## the tests that take many minutes, too
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "" $(ARGS)
+
+fuzz: $(READY)  ## attack everything that reads with 10,000 damaged inputs (minutes); make fuzz ARGS="--seed 1"
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(ARGS)
 
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 sanitize: $(READY)  ## the operators' tests with the sources built for address and undefined-behaviour sanitizers

@@ -69,6 +69,7 @@ def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     Path("deep.yaml").write_text("a: " + "[" * 100_000)
     Path("deep.json").write_text("[" * 100_000)
     Path("deep.gml").write_text("graph [ " + "a [ " * 50_000)
+    Path("unheard.graphml").write_text("<?xml version='1.0' encoding='utf-K'?><graphml/>")
     Path("list.json").write_text("[1, 2]")
     Path("weight.json").write_text(
         json.dumps({"nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1, "weight": "heavy"}]})
@@ -111,6 +112,7 @@ COMMANDS = [
     (["explore", "loop", "--no-browser"], "loop: there is no such run folder"),
     (["encode", "deep.json", "-o", "a.npz"], "deep.json is not a .json graph"),
     (["encode", "deep.gml", "-o", "a.npz"], "deep.gml is not a .gml graph"),
+    (["encode", "unheard.graphml", "-o", "a.npz"], "unheard.graphml is not a .graphml graph: unknown encoding: utf-K"),
     (["encode", "list.json", "-o", "a.npz"], "list.json: expected an object"),
     (["encode", "weight.json", "-o", "a.npz"], "weight.json, edge 0 to 1: the weight 'heavy' is not a number"),
     (["encode", "weight.gml", "-o", "a.npz"], "weight.gml, edge 0 to 1: the weight 'heavy' is not a number"),

@@ -181,3 +181,20 @@ def test_pygs_sets_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read_named("pyg:TUDataset")
     with pytest.raises(DataError, match="KarateClub has no name to choose by"):
         read_named("pyg:KarateClub/x")
+
+
+def test_an_archive_that_seems_locked_newer_or_badly_compressed_is_refused_in_words(tmp_path: Path) -> None:
+    save_graphs(tmp_path / "sound.npz", [ring(4), ring(5)])
+    sound = (tmp_path / "sound.npz").read_bytes()
+    entry, directory = sound.index(b"PK\x03\x04"), sound.index(b"PK\x01\x02")
+    for changes in (
+        {entry + 6: 1, directory + 8: 1},  # the flag for a password
+        {directory + 6: 99},  # the version of zip that is needed
+        {place: 0xFF for place in range(entry + 80, entry + 120)},
+    ):
+        damaged = bytearray(sound)
+        for place, value in changes.items():
+            damaged[place] = value
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        with pytest.raises(DataError, match="damaged.npz is damaged or not a file of graphs"):
+            read_graphs(tmp_path / "damaged.npz")

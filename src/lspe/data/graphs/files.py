@@ -50,7 +50,7 @@ def read_graph_file(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path} is not a {name.suffix.lower()} graph: lists in lists without end") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    except (nx.NetworkXError, UnicodeDecodeError, ValueError, SyntaxError, KeyError, TypeError) as error:
+    except (nx.NetworkXError, ValueError, SyntaxError, LookupError, TypeError) as error:
         raise DataError(f"{path} is not a {name.suffix.lower()} graph: {error}") from None
     if not len(graph):
         raise DataError(f"{path} has no nodes")

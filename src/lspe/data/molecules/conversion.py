@@ -21,7 +21,7 @@ from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features, OGBFeatures
 
 OGB = OGBFeatures()
-_AT_ONCE = 500
+AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,19 @@ def smiles_to_graphs(
 
 
 def iter_readings(
-    work: Callable[[Sequence[str]], Readings], smiles: Sequence[str], *, processes: int | None = None
+    work: Callable[[Sequence[str]], Readings],
+    smiles: Sequence[str],
+    *,
+    processes: int | None = None,
+    label: str = "molecules to graphs",
 ) -> Iterator[tuple[int, Readings]]:
     """What `work` makes of the SMILES, some hundreds at a time, each with the position of its first one.
 
     In several processes (as many as there are cores, if not said) where there is enough to do.
     """
-    pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
+    pieces = (smiles[begin : begin + AT_ONCE] for begin in range(0, len(smiles), AT_ONCE))
     begin = 0
-    with progress_bar("molecules to graphs", len(smiles)) as advance:
+    with progress_bar(label, len(smiles)) as advance:
         for reading in map_in_processes(work, pieces, processes=processes or processes_for(len(smiles))):
             yield begin, reading
             done = len(reading.rows) + len(reading.reasons)

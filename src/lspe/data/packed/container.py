@@ -22,6 +22,8 @@ import os
 import shutil
 import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,8 +65,15 @@ def digest_of_file(path: Path) -> str:
 @contextmanager
 def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
     """The arrays of an ``.npz`` file, which is closed afterwards even if it turns out to be damaged."""
-    with path.open("rb") as file, np.load(file) as arrays:
-        yield arrays
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            yield arrays
+    except (
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:  # or it looks like a locked archive
+        raise zipfile.BadZipFile(str(error)) from error
 
 
 @dataclass(frozen=True)

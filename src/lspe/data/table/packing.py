@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import Description
-from lspe.data.molecules.conversion import iter_readings, to_packed
+from lspe.data.molecules.conversion import to_packed
+from lspe.data.molecules.resume import iter_kept_readings
 from lspe.data.molecules.smiles import canonical, read_smiles
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from lspe.data.table.table import Table
 
 _FEATURES = OGBFeatures()
+_BYTES_ON_THE_WAY = 60
+"""Of a character of SMILES, until a set is complete; a third of it remains."""
 
 
 def packed_file(table: Table, fragments: Fragments, scaffolds: bool) -> Path:
@@ -45,7 +49,37 @@ def packed_file(table: Table, fragments: Fragments, scaffolds: bool) -> Path:
 
 
 def pack(table: Table, path: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
-    """Write the graphs of the usable rows, and what was found on the way, to `path`."""
+    """Write the graphs of the usable rows, and what was found on the way, to `path`.
+
+    Of a large table chunks are kept in a folder beside `path` until it is complete: what was ended in the middle
+    goes on from there.
+    """
+    parts = path.with_suffix(".parts")
+    try:
+        _pack(table, path, parts, fragments, scaffolds, processes)
+    except DataError:
+        shutil.rmtree(parts, ignore_errors=True)  # another table, or other options, will have another name
+        raise
+    shutil.rmtree(parts, ignore_errors=True)
+
+
+def check_room(folder: Path, smiles: Sequence[str]) -> str:
+    """How much room on disk the graphs of molecules need, in words; refused where there is less."""
+    need = _BYTES_ON_THE_WAY * sum(map(len, smiles))
+    free = shutil.disk_usage(folder).free
+    if need > free:
+        raise DataError(
+            f"the graphs of {len(smiles):,} molecules need about {_size(need)} until they are written, and "
+            f"{folder} has {_size(free)} left; make room, or set LSPE_CACHE to a folder on another disk"
+        )
+    return _size(need)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+def _pack(table: Table, path: Path, parts: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
     positions = np.flatnonzero(table.usable)
     smiles = [table.smiles[position] for position in positions.tolist()]
     work = partial(read_smiles, features=_FEATURES, fragments=fragments, scaffolds=scaffolds)
@@ -54,8 +88,9 @@ def pack(table: Table, path: Path, fragments: Fragments, scaffolds: bool, proces
     kept: list[Index] = []
     codes: list[Array] = []
     groups: list[str] = []
+    label = f"molecules to graphs (about {check_room(path.parent, smiles)} on disk)"
     with PackedWriter(path) as writer:
-        for begin, reading in iter_readings(work, smiles, processes=processes):
+        for begin, reading in iter_kept_readings(work, smiles, parts, processes=processes, label=label):
             for row, reason in reading.reasons.items():
                 unreadable.append(_finding(table, positions[begin + row], reason, "left out"))
             if unreadable and table.on_invalid == "error":

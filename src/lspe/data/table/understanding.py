@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -53,8 +55,9 @@ def read_table(
     from.
     """
     name = str(path)
-    chunks = list(iter_table_chunks(path))
-    columns = chunks[0].columns
+    chunks = iter_table_chunks(path)
+    first = next(chunks)
+    columns = first.columns
     smiles_column = find_smiles_column(columns, smiles, name)
     for wanted in (weight, split_column, *extra):
         if wanted is not None:
@@ -64,11 +67,14 @@ def read_table(
     if targets is not None:
         given = [targets] if isinstance(targets, str) else targets
         needed = {*used, *given, *(column for column in columns if may_be_about_rows(column))}
-    values = {
-        column: [value for chunk in chunks for value in chunk.column(column)] for column in columns if column in needed
-    }
-    decimal_comma = chunks[0].decimal_comma
-    numbers = np.array([number for chunk in chunks for number in chunk.numbers], dtype=np.int64)
+    values: dict[str, list[str]] = {column: [] for column in columns if column in needed}
+    row_numbers = array("q")
+    for chunk in chain([first], chunks):
+        row_numbers.extend(chunk.numbers)
+        for column, so_far in values.items():
+            so_far += chunk.column(column)
+    decimal_comma = first.decimal_comma
+    numbers = np.array(row_numbers, dtype=np.int64)
     if not len(numbers):
         raise DataError(f"{name} has a header ({', '.join(columns)}) but no rows")
     names = find_target_columns(columns, values, targets, used, name)
