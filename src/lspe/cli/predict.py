@@ -30,19 +30,13 @@ def predict(
     embeddings: Annotated[
         Path | None, typer.Option(help="Also write vectors of molecules and atoms: .npz or .parquet.")
     ] = None,
-    nearest: Annotated[
-        bool, typer.Option("--nearest", help="Also name the training molecule most like each one, and how similar.")
-    ] = False,
+    nearest: Annotated[bool, typer.Option("--nearest", help="Also name the nearest training molecule.")] = False,
     explain: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Also draw which atoms and bonds push each prediction, with numbers."),
+        typer.Option(metavar="DIR", help="Also draw what atoms and bonds add."),
     ] = None,
-    pairs: Annotated[
-        Path | None, typer.Option(help="Of links: a table of the pairs, with columns source, target and perhaps graph.")
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Of links: look for so many likeliest ones in each graph (100).")
-    ] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Of links: table of source and target.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Of links: so many likeliest ones (100).")] = None,
     weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,

@@ -150,7 +150,11 @@ class Run:
         """The run in folder ``path``; one whose network was given as an object takes one like it."""
         run = cls(Path(path), network)
         if not os.path.isdir(run.path):
-            hint = ": it is a file; lspe predict, lspe explore and lspe.load open models" if run.path.is_file() else ""
+            hint = (
+                ": it is a file; lspe predict, lspe explore and lspe.load open models"
+                if os.path.isfile(run.path)
+                else ""
+            )
             raise RunError(f"{path}: there is no such run folder{hint}")
         if not os.path.isfile(run.path / CONFIG):
             parts = sorted(one.parent for one in run.path.glob(f"*/{CONFIG}"))
