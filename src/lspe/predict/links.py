@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from lspe.data import DataError, TableChunk, iter_table_chunks
 from lspe.data.graphs.links import check_pairs, without_questions
-from lspe.data.packed.unjoined import pair_codes
+from lspe.data.packed.unjoined import is_among, pair_codes
 from lspe.errors import UserError
 from lspe.nn.readout import of_pairs
 from lspe.predict.member import GraphsWithEncodings, Member
@@ -99,7 +99,7 @@ def likeliest_pairs(predictor: Predictor, graph: Data, top: int) -> tuple[Pairs,
     joined = np.unique(pair_codes(ptr, np.zeros(ends.shape[1], dtype=np.int64), ends))
     best, likely = np.zeros((2, 0), dtype=np.int64), np.zeros(0)
     for pairs in _all_pairs(nodes):
-        pairs = pairs[:, ~np.isin(pair_codes(ptr, np.zeros(pairs.shape[1], dtype=np.int64), pairs), joined)]
+        pairs = pairs[:, ~is_among(pair_codes(ptr, np.zeros(pairs.shape[1], dtype=np.int64), pairs), joined)]
         each = [_probability(member, h, pairs) for member, h in zip(predictor.members, vectors, strict=True)]
         likely = np.concatenate([likely, np.tensordot(predictor.weights, np.stack(each), axes=1)])
         best = np.concatenate([best, pairs], axis=1)

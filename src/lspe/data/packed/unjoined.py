@@ -51,7 +51,7 @@ def draw_unjoined(
         other += other >= one
         pairs[:, missing] = np.minimum(one, other), np.maximum(one, other)
         codes = pair_codes(node_ptr, graph, pairs)
-        found = ~_is_among(codes, joined)
+        found = ~is_among(codes, joined)
         if distinct:
             found &= _is_first(codes)
     return graph[found], pairs[:, found]
@@ -64,7 +64,8 @@ def _is_first(codes: Index) -> NDArray[np.bool_]:
     return first
 
 
-def _is_among(codes: Index, known: Index) -> NDArray[np.bool_]:
+def is_among(codes: Index, known: Index) -> NDArray[np.bool_]:
+    """Which codes are among the known ones, which are sorted."""
     if not len(known):
         return np.zeros(len(codes), dtype=np.bool_)
     place = np.searchsorted(known, codes).clip(max=len(known) - 1)
