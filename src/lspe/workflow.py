@@ -63,6 +63,7 @@ DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
 DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
 DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
+CURVES = "curves.png"
 
 Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
@@ -331,10 +332,9 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
 def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int) -> None:
     """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
 
-    What predicts as one is put together first.
+    What predicts as one is put together first; the curves come last, and tell that all the others are there.
     """
     runs = open_runs(run.path, run.given)
-    save(training_curves(runs), run.path / "curves", "png")
     if data.report is not None:
         progress.note(data.report.summary())
         if data.report.findings:
@@ -349,3 +349,4 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
         [picture] = save(figure, run.path / name, "png")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
+    save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")
