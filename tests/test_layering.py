@@ -50,7 +50,7 @@ HOUSE: dict[str, set[str]] = {
         *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "locations", "nn", "plots"),
         *("own_parts", "predict", "training"),
     },
-    "sweeping": {"config", "errors", "experiment", "files", "own_parts", "training", "workflow"},
+    "sweeping": {"config", "data", "errors", "experiment", "files", "locations", "own_parts", "training", "workflow"},
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }

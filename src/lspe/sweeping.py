@@ -15,15 +15,18 @@ from typing import Any
 import numpy as np
 
 from lspe.config import ConfigError, read_yaml
+from lspe.data.words import Level, TaskKind
 from lspe.errors import UserError
 from lspe.experiment import Experiment, read_experiment
 from lspe.experiment.protocol import ProtocolKind
 from lspe.experiment.task import goodness
 from lspe.files import write_table, write_text
+from lspe.locations import Root
 from lspe.own_parts import path_of
 from lspe.training import Interrupted, Run
 from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.resuming import check_same
+from lspe.training.words import Device
 from lspe.workflow import CURVES, DEFAULT, Source, adjusted, carry_out, experiment_for, keep_graphs
 
 BASE = "sweep.yaml"
@@ -71,16 +74,16 @@ def sweep(
     preset: str | None = None,
     targets: Sequence[str] | None = None,
     smiles: str | None = None,
-    level: Any = None,
-    task: Any = None,
+    level: Level | None = None,
+    task: TaskKind | None = None,
     protocol: ProtocolKind | None = None,
     epochs: int | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
     test: bool = False,
-    root: str | os.PathLike[str] | None = None,
+    root: Root = None,
     workers: int | None = None,
     progress: bool = False,
-    device: Any = "auto",
+    device: Device = "auto",
     threads: int | None = None,
 ) -> Sweep:
     """Train every combination of values with every seed, each in a folder of its own, and write one table.
