@@ -20,6 +20,7 @@ ELSEWHERE = ("make ", "pip ", "pre-commit ", "python -m benchmarks")
 # a reader waits for a whole training; here one epoch of one layer has to do
 SHORT = {
     "lspe train": ["--epochs", "1", "--threads", "1"],
+    "lspe sweep": ["--epochs", "1", "--threads", "1"],
     "lspe reproduce": ["--epochs", "1", "--seeds", "1", "--threads", "1"],
 }
 MOLECULES = [

@@ -51,6 +51,7 @@ HOUSE: dict[str, set[str]] = {
         *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "files", "html_report"),
         *("locations", "nn", "plots", "own_parts", "predict", "training"),
     },
+    "sweeping": {"config", "data", "errors", "experiment", "files", "locations", "own_parts", "training", "workflow"},
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }

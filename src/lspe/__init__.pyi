@@ -30,5 +30,6 @@ from .nn import Network as Network
 from .nn import Topology as Topology
 from .predict import Predictor as Predictor
 from .predict import load as load
+from .sweeping import sweep as sweep
 from .training import Run as Run
 from .workflow import train as train

@@ -35,6 +35,8 @@ def import_part(path: str) -> Any:
         if not hasattr(part, step):
             close = get_close_matches(step, dir(part), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
+            if module_name == "__main__":
+                hint = ": it was written in a notebook or a script; define it here before, or move it to a module"
             place = getattr(module, "__file__", None) or module_name
             raise UserError(f"{path}: {place} has no {step!r}{hint}")
         part = getattr(part, step)

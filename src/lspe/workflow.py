@@ -73,6 +73,7 @@ DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 DEFAULT_FOR_LINKS = "own/links-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
 STANDARD_INPUT = "-"
+CURVES = "curves.png"
 
 Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
@@ -361,9 +362,9 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
 
     The molecules of a table that were learned from are kept, to compare others with them. What predicts as one is put
     together first.
+    What predicts as one is put together first; the curves come last, and tell that all the others are there.
     """
     runs = open_runs(run.path, run.given)
-    save(training_curves(runs), run.path / "curves", "png")
     if data.report is not None:
         progress.note(data.report.summary())
         if data.report.findings:
@@ -386,3 +387,4 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             progress.note(f"everything at a glance, for a web browser: {report}")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
+    save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")

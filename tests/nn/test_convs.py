@@ -169,6 +169,8 @@ def test_widths() -> None:
     gps = make_conv("GPSConv", D, D, EDGE, {"conv": {"name": "GINEConv", "eps": 0.5}, "heads": 2})
     assert isinstance(gps.conv, GINEConv)
     assert (gps.channels, gps.heads, gps.conv.initial_eps) == (D, 2, 0.5)
+    by_path = make_conv("torch_geometric.nn.conv.nn_conv:NNConv", D, D, EDGE, {})
+    assert by_path.nn[0].in_features == EDGE
     assert keeps_width("GPSConv")
     assert not keeps_width("GINConv")
 

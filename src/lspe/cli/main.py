@@ -19,6 +19,7 @@ from lspe.cli.plot import plot
 from lspe.cli.predict import predict
 from lspe.cli.presets import presets
 from lspe.cli.reproduce import reproduce
+from lspe.cli.sweep import sweep
 from lspe.cli.train import train
 from lspe.errors import UserError
 
@@ -51,7 +52,7 @@ def main(
         os.environ[DEBUG] = "1"
 
 
-for command in (train, predict, evaluate, export, reproduce, presets, encode, compare, plot, explore, doctor):
+for command in (train, sweep, predict, evaluate, export, reproduce, presets, encode, compare, plot, explore, doctor):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

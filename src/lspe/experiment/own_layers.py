@@ -18,8 +18,10 @@ from lspe.own_parts import import_part, make_part, path_of
 def _conv_path(conv: Any) -> Any:
     """Classes are written down as what names them: those of PyG by name, others by import path."""
     if isinstance(conv, type):
-        conv = conv.__name__ if conv.__module__.startswith("torch_geometric.nn.conv.") else path_of(conv)
+        conv = path_of(conv)
     if isinstance(conv, str):
+        if conv.startswith("torch_geometric.nn.conv."):
+            conv = conv.rpartition(":")[2]
         find_conv(conv)
     return conv
 

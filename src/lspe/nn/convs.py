@@ -66,10 +66,10 @@ def make_conv(
         "in_channels": in_dim,
         "out_channels": _width_of_a_head(conv, name, out_dim, arguments, place),
         "channels": out_dim,
-        "nn": _mlp_inside(name, in_dim, out_dim, edge_dim),
+        "nn": _mlp_inside(conv, in_dim, out_dim, edge_dim),
         **dict.fromkeys(_EDGE_WIDTHS, edge_dim),
     }
-    if name == "CGConv":
+    if _is_of_pyg(conv, "CGConv"):
         known["dim"] = edge_dim
     made = make_part(conv, name, known, arguments, place)
     if not isinstance(made, nn.Module):
@@ -113,8 +113,12 @@ def _width_of_a_head(
     return width // heads
 
 
-def _mlp_inside(name: str, in_dim: int, out_dim: int, edge_dim: int) -> nn.Module:
+def _mlp_inside(conv: Callable[..., nn.Module], in_dim: int, out_dim: int, edge_dim: int) -> nn.Module:
     """What a conv takes as ``nn``; a map of nodes unless it is known to be one of pairs or of edges."""
-    if name == "NNConv":
+    if _is_of_pyg(conv, "NNConv"):
         return make_mlp(edge_dim, in_dim * out_dim)
-    return make_mlp(2 * in_dim if name == "EdgeConv" else in_dim, out_dim)
+    return make_mlp(2 * in_dim if _is_of_pyg(conv, "EdgeConv") else in_dim, out_dim)
+
+
+def _is_of_pyg(conv: Callable[..., nn.Module], name: str) -> bool:
+    return conv.__module__.startswith("torch_geometric.") and getattr(conv, "__name__", "") == name
