@@ -20,6 +20,7 @@ from lspe.cli.predict import predict
 from lspe.cli.presets import presets
 from lspe.cli.reproduce import reproduce
 from lspe.cli.train import train
+from lspe.cli.tune import tune
 from lspe.errors import UserError
 
 DEBUG = "LSPE_DEBUG"
@@ -51,7 +52,7 @@ def main(
         os.environ[DEBUG] = "1"
 
 
-for command in (train, predict, evaluate, export, reproduce, presets, encode, compare, plot, explore, doctor):
+for command in (train, predict, evaluate, export, tune, reproduce, presets, encode, compare, plot, explore, doctor):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
