@@ -62,6 +62,8 @@ def run() -> None:
 
     ``--debug`` (or the environment variable LSPE_DEBUG) shows the traceback of both.
     """
+    # threads that spin while they wait take the cores from those that work; torch reads this when it is loaded
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except Exception as error:
