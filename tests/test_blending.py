@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import lspe
-from lspe import forest
+from lspe import announcement, forest
 from lspe.blending import is_blended
 from lspe.cli.main import app
 from lspe.data.molecules.descriptors import describe
@@ -123,6 +124,19 @@ def test_what_was_chosen_is_said_before_training(tmp_path: Path, capsys: pytest.
     assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: about" in said
 
 
+@pytest.mark.parametrize("faster, chosen", [(0.5, 4), (0.95, 1), (3.0, 1)])
+def test_threads_are_used_where_they_are_faster(
+    faster: float, chosen: int, run: lspe.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(*_: object) -> float:
+        return 1.0 if torch.get_num_threads() == 1 else faster
+
+    monkeypatch.setattr(announcement, "seconds_per_epoch", measured)
+    before = torch.get_num_threads()
+    assert announcement.threads_for(run.config, load_data(run.config), 4) == chosen
+    assert torch.get_num_threads() == before
+
+
 def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
     """What is learned depends on the extra column alone, which the forest finds out."""
     lines = [f"{smiles},{number * 7 % 40},{number * 7 % 40 + 0.5}" for number, smiles in enumerate(SMILES)]
@@ -165,7 +179,8 @@ def _twice(smiles: str) -> dict[DescriptorKind, np.ndarray]:
 
 def test_going_on_changes_nothing(run: lspe.Run) -> None:
     before = (run.path / "predictions.csv").read_text()
-    lspe.train(run.path, resume=True, threads=1)
+    lspe.train(run.path, resume=True)
+    assert torch.get_num_threads() == 1, "as many as when it was begun"
     assert (run.path / "predictions.csv").read_text() == before
 
 

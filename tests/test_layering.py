@@ -55,6 +55,7 @@ HOUSE: dict[str, set[str]] = {
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }
+HOUSE["tuning"] = {"errors", "experiment", "files", "training"}
 HOUSE["__init__"] = {*HOUSE} - {"__init__"}
 HOUSE["cli"] = {*HOUSE}
 HOUSE["__main__"] = {"cli"}

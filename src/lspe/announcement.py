@@ -29,6 +29,8 @@ _FOREST_AT_LEAST = 2.0
 """Growing a forest for a target takes about so long, per molecule and at all."""
 
 _STEPS_TRIED = 3
+_WORTH_THREADS = 0.85
+"""All threads are used where an epoch takes less than this part of the time that one thread takes."""
 
 
 def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) -> Experiment:
@@ -47,6 +49,25 @@ def members_for(experiment: Experiment, data: GraphData, *, processes: int = 1) 
         if len(apart) < 2 * parts_among(members):
             members = 1
     return experiment.model_copy(update={"training": training.model_copy(update={"members": members})})
+
+
+def threads_for(experiment: Experiment, data: GraphData, most: int) -> int:
+    """One thread, unless ``most`` of them are clearly faster in a few steps of training.
+
+    Small batches leave a second thread little to do, and on a busy machine the first one waits for it.
+    """
+    if most == 1:
+        return 1
+    fitted, seen = _as_trained(experiment, data)
+    before = torch.get_num_threads()
+    took = {}
+    try:
+        for count in (most, 1):
+            torch.set_num_threads(count)
+            took[count] = seconds_per_epoch(fitted, seen)
+    finally:
+        torch.set_num_threads(before)
+    return most if took[most] < _WORTH_THREADS * took[1] else 1
 
 
 def announce(experiment: Experiment, data: GraphData, network: Network | None = None) -> str:
@@ -95,10 +116,7 @@ def _parts(experiment: Experiment, data: GraphData) -> str:
 
 def _models(experiment: Experiment, data: GraphData, network: Network | None) -> str:
     members = experiment.training.members or 1
-    if data.folds:
-        data = data.fold(experiment.fold or 0)
-    seen = data.member(0, parts_among(members)) if members > 1 else data
-    fitted = fit_to_data(experiment, seen)
+    fitted, seen = _as_trained(experiment, data)
     epochs = fitted.training.protocol.max_epochs
     beside = "" if experiment.model.descriptors == "none" else f" with {experiment.model.descriptors} descriptors"
     what = f"{members} networks" if members > 1 else "one network"
@@ -111,6 +129,15 @@ def _models(experiment: Experiment, data: GraphData, network: Network | None) ->
         one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
         seconds += (members + 1) * one
     return f"{text}: about {clock(seconds)} or less"
+
+
+def _as_trained(experiment: Experiment, data: GraphData) -> tuple[Experiment, GraphData]:
+    """The experiment and the data of the first network that is trained."""
+    if data.folds:
+        data = data.fold(experiment.fold or 0)
+    members = experiment.training.members or 1
+    seen = data.member(0, parts_among(members)) if members > 1 else data
+    return fit_to_data(experiment, seen), seen
 
 
 def seconds_per_epoch(experiment: Experiment, data: GraphData, network: Network | None = None) -> float:

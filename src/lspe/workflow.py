@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch_geometric.data import Data
 
-from lspe.announcement import announce, members_for
+from lspe.announcement import announce, members_for, threads_for
 from lspe.blending import blend, is_blended
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
@@ -25,7 +25,7 @@ from lspe.data.graphs.named import is_named
 from lspe.data.graphs.storage import is_stored_graphs
 from lspe.data.statistics import in_a_sentence
 from lspe.data.words import Duplicates, Fragments, Level, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
-from lspe.devices import check_device
+from lspe.devices import check_device, choose_device
 from lspe.errors import UserError
 from lspe.experiment import (
     CONFIG,
@@ -54,6 +54,8 @@ from lspe.predict.blend import Blend
 from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.splits import predict_split, together
+from lspe.training import checkpoint
+from lspe.training.callbacks import LAST
 from lspe.training.distributed import is_first, wait_for_all
 from lspe.training.environment import default_threads
 from lspe.training.progress import Progress, progress_for_stdout
@@ -155,7 +157,7 @@ def train(
         device: ``auto`` takes a GPU where there is one.
         devices: processes on this machine that share each batch.
         nodes: machines that do.
-        threads: of each process; all cores if not given.
+        threads: of each process; if not given, all cores, or one for own data where more are hardly faster.
         workers: processes that read molecules.
         root: where benchmarks are.
         tensorboard: write TensorBoard's files too.
@@ -322,7 +324,12 @@ def carry_out(
         experiment = keep_graphs(experiment, graphs, folder)
     data = load_data(experiment, root, processes=workers)
     experiment = members_for(experiment, data, processes=devices * options["nodes"])
-    torch.set_num_threads(options["threads"] or default_threads(devices))
+    options["threads"] = options["threads"] or (_threads_before(folder) if resume else None)
+    if options["threads"] is None:
+        most = default_threads(devices)
+        measured = experiment.dataset == OWN and choose_device(device) == "cpu" and devices * options["nodes"] == 1
+        options["threads"] = threads_for(experiment, data, most) if measured else most
+    torch.set_num_threads(options["threads"])
     if experiment.graphs is not None:
         progress.note(in_a_sentence(data))
     elif experiment.dataset == OWN and is_first():
@@ -333,6 +340,15 @@ def carry_out(
     if is_first():
         write_for_people(run, data, progress, torch.get_num_threads())
     return run
+
+
+def _threads_before(folder: Path) -> int | None:
+    """Of the run that goes on, so that it does so to the last digit; ``None`` where nothing was trained yet."""
+    for path in (folder / LAST, *sorted(folder.glob(f"*/{LAST}"))):
+        if path.is_file():
+            threads = checkpoint.load(path).get("threads")
+            return threads if isinstance(threads, int) and threads > 0 else None
+    return None
 
 
 def keep_standard_input(out: str | os.PathLike[str] | None) -> Path:
@@ -361,8 +377,7 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
     """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
 
     The molecules of a table that were learned from are kept, to compare others with them. What predicts as one is put
-    together first.
-    What predicts as one is put together first; the curves come last, and tell that all the others are there.
+    together first; the curves come last, and tell that all the others are there.
     """
     runs = open_runs(run.path, run.given)
     if data.report is not None:

@@ -1,5 +1,6 @@
 """The help that people read first."""
 
+import os
 import sys
 from subprocess import run
 
@@ -34,3 +35,15 @@ def test_predicting_imports_nothing_that_only_training_needs() -> None:
     heavy = ["lightning", "torchmetrics", "matplotlib", "sklearn"]
     code = f"import sys; import lspe.predict.tables; print([name for name in {heavy} if name in sys.modules])"
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_threads_do_not_spin_while_they_wait() -> None:
+    """The policy is set before torch is loaded; somebody's own choice stays."""
+    code = "import os, sys; from lspe.cli.main import run; sys.argv = ['lspe', '--version']\n"
+    code += "try: run()\nexcept SystemExit: print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    for given, found in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+        if given:
+            environment["OMP_WAIT_POLICY"] = given
+        result = run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        assert result.stdout.splitlines()[-1] == f"{found} False"

@@ -21,6 +21,7 @@ from lspe.cli.presets import presets
 from lspe.cli.reproduce import reproduce
 from lspe.cli.sweep import sweep
 from lspe.cli.train import train
+from lspe.cli.tune import tune
 from lspe.errors import UserError
 
 DEBUG = "LSPE_DEBUG"
@@ -52,7 +53,21 @@ def main(
         os.environ[DEBUG] = "1"
 
 
-for command in (train, sweep, predict, evaluate, export, reproduce, presets, encode, compare, plot, explore, doctor):
+for command in (
+    train,
+    tune,
+    sweep,
+    predict,
+    evaluate,
+    export,
+    reproduce,
+    presets,
+    encode,
+    compare,
+    plot,
+    explore,
+    doctor,
+):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
@@ -62,6 +77,8 @@ def run() -> None:
 
     ``--debug`` (or the environment variable LSPE_DEBUG) shows the traceback of both.
     """
+    # threads that spin while they wait take the cores from those that work; torch reads this when it is loaded
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except Exception as error:
