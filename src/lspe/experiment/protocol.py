@@ -81,6 +81,8 @@ class Training(Strict):
     predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
     best epoch. ``members``: so many networks, each with another part of the data as its validation, predict as one;
     ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
+    ``sync_batch_norm``: several processes normalise by the whole batch, not each by its part, so that the result does
+    not depend on their number; layers are then computed in plain PyTorch.
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
@@ -89,5 +91,6 @@ class Training(Strict):
     best_by: Literal["score", "loss"] = "score"
     members: Annotated[int, Field(ge=1)] | None = 1
     forest: bool = False
+    sync_batch_norm: bool = False
     positional_loss: PositionalLoss | None = None
     seeds: tuple[Seed, ...] = PAPER_SEEDS

@@ -19,6 +19,7 @@ from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
+from lspe.nn.norm import synchronise
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper, epoch_of_lowest_loss
 from lspe.training.distributed import is_first, wait_for_all
@@ -211,6 +212,8 @@ def fresh_module(experiment: Experiment, data: GraphData, objective: Objective) 
             raise TrainingError(f"{data.name} has no {name} {data.level}s")
     torch.manual_seed(experiment.seed)
     network = build_network(experiment)
+    if experiment.training.sync_batch_norm:
+        synchronise(network)
     if isinstance(network.descriptors, DescriptorInput):
         network.descriptors.standardize_by(torch.from_numpy(train.column("descriptors").copy()))
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)

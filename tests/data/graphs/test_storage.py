@@ -190,11 +190,11 @@ def test_an_archive_that_seems_locked_newer_or_badly_compressed_is_refused_in_wo
     for changes in (
         {entry + 6: 1, directory + 8: 1},  # the flag for a password
         {directory + 6: 99},  # the version of zip that is needed
-        {place: 0xFF for place in range(entry + 80, entry + 120)},
+        dict.fromkeys(range(entry + 80, entry + 120), 0xFF),
     ):
         damaged = bytearray(sound)
         for place, value in changes.items():
             damaged[place] = value
         (tmp_path / "damaged.npz").write_bytes(damaged)
-        with pytest.raises(DataError, match="damaged.npz is damaged or not a file of graphs"):
+        with pytest.raises(DataError, match=r"damaged\.npz is damaged or not a file of graphs"):
             read_graphs(tmp_path / "damaged.npz")
