@@ -18,6 +18,7 @@ from lspe.experiment import Experiment, Task
 from lspe.experiment.protocol import FastProtocol, Training
 from lspe.nn import Head, Network, OGBEmbedder, Topology
 from lspe.training import Objective, Run, fit
+from lspe.training.fitting import fresh_module, objective_for
 from lspe.training.loop import run_epochs
 from lspe.training.module import TrainingModule
 from tests.small import without_times
@@ -120,6 +121,27 @@ def test_the_gradient_is_that_of_the_whole_batch(
                 assert torch.allclose(ours[name], value, atol=1e-5), f"{part}: {name}"
 
 
+@pytest.mark.parametrize("batch_size", [8, 31])
+def test_batch_norm_over_all_processes_makes_their_number_indifferent(
+    prepared: Prepared, tmp_path: Path, batch_size: int
+) -> None:
+    """Twenty steps; of 32 graphs, batches of 31 leave one process without a graph in each second batch."""
+    epochs = 20 * batch_size // 32 if batch_size < 16 else 10
+    settings = ("training.sync_batch_norm=true", f"training.batch_size={batch_size}", "model.dropout=0")
+    experiment, data = prepared("regression", *settings, f"training.protocol.max_epochs={epochs}")
+
+    def losses(processes: int) -> list[float]:
+        kept = Epochs()
+        module = fresh_module(experiment, data, objective_for(experiment, data))
+        run_epochs(module, kept, epochs, device="cpu", devices=processes)
+        return kept.losses
+
+    in_two_processes(lambda: torch.save(losses(2), tmp_path / os.environ["LOCAL_RANK"]))
+    alone = losses(1)
+    for rank in ("0", "1"):
+        assert torch.load(tmp_path / rank, weights_only=True) == pytest.approx(alone, rel=1e-5, abs=1e-5)
+
+
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_two_processes_write_one_run_and_score_as_one(prepared: Prepared, tmp_path: Path, task: str) -> None:
     settings = ("training.protocol.max_epochs=3", "training.batch_size=7", "model.final=structure")
@@ -167,6 +189,29 @@ def test_two_processes_go_on_where_they_stopped(prepared: Prepared, tmp_path: Pa
     assert without_times(one.history) == without_times(other.history)
     for ours, theirs in zip(one.network().state_dict().values(), other.network().state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_one_process_goes_on_with_the_run_of_two(prepared: Prepared, tmp_path: Path) -> None:
+    settings = ("training.sync_batch_norm=true", "training.protocol.max_epochs=4", "training.batch_size=8")
+    experiment, data = prepared("regression", *settings, "model.dropout=0")
+
+    def train(name: str, devices: int, resume: bool = False) -> Run:
+        options: dict[str, Any] = {"device": "cpu", "threads": 1, "resume": resume, "checkpoint_every": 0}
+        return fit(experiment, data, tmp_path / name, devices=devices, **options)
+
+    def preempted() -> None:
+        def until(self: TrainingModule) -> Any:
+            if self.epoch == 2:
+                os._exit(0)
+            return finish(self)
+
+        finish = TrainingModule.finish_epoch
+        TrainingModule.finish_epoch = until  # type: ignore[method-assign]
+        train("run", 2)
+
+    in_two_processes(preempted)
+    losses = [row["val_loss"] for row in train("run", 1, resume=True).history]
+    assert losses == pytest.approx([row["val_loss"] for row in train("whole", 1).history], rel=1e-4)
 
 
 def _about(value: float | None) -> Any:

@@ -123,12 +123,13 @@ def test_killed_while_a_checkpoint_is_written(whole: tuple[Run, Experiment, Grap
     assert_same(train(experiment, data, folder, resume=True), run)
 
 
-def test_ctrl_c_saves_the_last_whole_epoch_and_says_how_to_go_on(
-    whole: tuple[Run, Experiment, GraphData], tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_preemption_save_the_last_whole_epoch_and_say_how_to_go_on(
+    whole: tuple[Run, Experiment, GraphData], tmp_path: Path, number: int
 ) -> None:
     run, experiment, data = whole
     folder = tmp_path / "run"
-    handler = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(number)
     with pytest.raises(Interrupted, match=rf"lspe train {folder} --resume"):
         fit(
             experiment,
@@ -137,9 +138,9 @@ def test_ctrl_c_saves_the_last_whole_epoch_and_says_how_to_go_on(
             device="cpu",
             threads=1,
             checkpoint_every=1e9,
-            progress=Until(4, 2, lambda: signal.raise_signal(signal.SIGINT)),
+            progress=Until(4, 2, lambda: signal.raise_signal(number)),
         )
-    assert signal.getsignal(signal.SIGINT) == handler
+    assert signal.getsignal(number) == handler
     assert checkpoint.load(folder / "last.ckpt")["epoch"] == 4
     assert_same(train(experiment, data, folder, resume=True), run)
 

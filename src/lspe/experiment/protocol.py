@@ -163,6 +163,8 @@ class Training(Strict):
     ``accumulate``: so many batches make one step, with the mean of their gradients. ``precision``: ``bf16`` computes
     the forward pass of training in bfloat16 where torch's autocast does; weights, validation and predictions stay
     float32.
+    ``sync_batch_norm``: several processes normalise by the whole batch, not each by its part, so that the result does
+    not depend on their number; layers are then computed in plain PyTorch.
     """
 
     batch_size: Annotated[int, Field(ge=1)] = 128
@@ -175,6 +177,7 @@ class Training(Strict):
     best_by: Literal["score", "loss"] = "score"
     members: Annotated[int, Field(ge=1)] | None = 1
     forest: bool = False
+    sync_batch_norm: bool = False
     positional_loss: PositionalLoss | None = None
     hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.2
     seeds: tuple[Seed, ...] = PAPER_SEEDS

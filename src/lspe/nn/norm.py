@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
 from lspe.ops import fusible, is_unchanged
@@ -21,17 +22,23 @@ class BatchNorm(nn.BatchNorm1d):
     there are none). Fewer than two rows (a batch of one-atom molecules has no edges, a single such molecule has one
     node) have no variance: they are normalised by the running statistics, in training too, and do not change them.
 
+    Where several processes train together, the rows are those of each process; once ``synchronised``, those of all.
+
     Shapes:
         x ``[rows, d]``, ``scale`` s ``[rows, 1]``, ``residual`` r ``[rows, d]`` → ``[rows, d]``. Scale, ReLU and
         residual are left out where they are not asked for.
 
     """
 
+    synchronised = False
+
     def forward(
         self, x: Tensor, *, scale: Tensor | None = None, relu: bool = False, residual: Tensor | None = None
     ) -> Tensor:
         if x.dim() != 2 or x.size(1) != self.num_features:
             raise ValueError(f"x is {list(x.shape)}, but this normalisation takes [rows, {self.num_features}]")
+        if self._is_shared():
+            return self._of_all_processes(x, scale, relu, residual)
         of_rows, momentum = self.uses_rows(x.size(0)), self.momentum_now()
         if of_rows and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -43,6 +50,35 @@ class BatchNorm(nn.BatchNorm1d):
         y = torch.relu(y) if relu else y
         return y if residual is None else residual + y
 
+    def _is_shared(self) -> bool:
+        met = distributed.is_available() and distributed.is_initialized()
+        return self.synchronised and self.training and met and distributed.get_world_size() > 1
+
+    def _of_all_processes(self, x: Tensor, scale: Tensor | None, relu: bool, residual: Tensor | None) -> Tensor:
+        """The same with μ and σ² over the rows of all processes, each of which comes here, be it without a row."""
+        x = x if scale is None else x * scale
+        sum_and_count = _SumOverProcesses.apply(torch.cat([x.sum(0), x.new_tensor([x.size(0)])]))
+        rows = sum_and_count[-1].detach()
+        mean = sum_and_count[:-1] / rows.clamp(min=1)
+        variance = _SumOverProcesses.apply(((x - mean) ** 2).sum(0)) / rows.clamp(min=1)
+        if rows < 2:
+            y = F.batch_norm(x, *self._statistics(x), self.weight, self.bias, False, 0.0, self.eps)
+        else:
+            y = (x - mean) * torch.rsqrt(variance + self.eps)
+            y = y if self.weight is None else y * self.weight + self.bias
+            self._remember(mean.detach(), variance.detach() * (rows / (rows - 1)))
+        y = torch.relu(y) if relu else y
+        return y if residual is None else residual + y
+
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        """Let the rows count in the running statistics."""
+        momentum = self.momentum_now()
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        if self.running_mean is not None and self.running_var is not None:
+            self.running_mean.lerp_(mean, momentum)
+            self.running_var.lerp_(variance, momentum)
+
     def _statistics(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """The running statistics; of a single row without any, 0 and 1."""
         if self.running_mean is None and x.size(0) < 2:
@@ -51,7 +87,8 @@ class BatchNorm(nn.BatchNorm1d):
 
     def is_ordinary(self) -> bool:
         """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
-        return is_unchanged(self, BatchNorm) and self.affine and self.running_mean is not None
+        usual = self.affine and self.running_mean is not None
+        return usual and is_unchanged(self, BatchNorm) and not self._is_shared()
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""
@@ -84,6 +121,29 @@ class BatchNorm(nn.BatchNorm1d):
                 running_mean.lerp_(mean, momentum)
                 running_var.lerp_(variance * (rows / (rows - 1)), momentum)
         return y
+
+
+class _SumOverProcesses(torch.autograd.Function):
+    """The sum of what every process gives; each then has a gradient for it, and their sum is that of what was given."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = x.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def synchronise(network: nn.Module) -> None:
+    """Let every normalisation of a network take the rows of all processes that train it together."""
+    for norm in network.modules():
+        if isinstance(norm, BatchNorm):
+            norm.synchronised = True
 
 
 @contextmanager

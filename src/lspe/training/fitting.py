@@ -22,6 +22,7 @@ from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
+from lspe.nn.norm import synchronise
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST, Bookkeeper
 from lspe.training.distributed import is_first, wait_for_all
@@ -202,6 +203,8 @@ def fresh_module(
         train = replace(train, hidden_share=experiment.training.hidden_share)
     torch.manual_seed(experiment.seed)
     network = build_network(experiment) if given is None else deepcopy(given)
+    if experiment.training.sync_batch_norm:
+        synchronise(network)
     if isinstance(network.descriptors, DescriptorInput):
         network.descriptors.standardize_by(torch.from_numpy(train.column("descriptors").copy()))
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)

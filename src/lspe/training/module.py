@@ -69,8 +69,9 @@ class TrainingModule(LightningModule):
     end of an earlier epoch does what it would have done.
 
     With several processes each takes its part of every batch, and the loss is divided by what the whole batch
-    holds, so that the gradient is that of the whole batch. BatchNorm sees the part of its own process; its running
-    statistics are averaged over processes at the end of each epoch. The ``released`` scaling of the positional
+    holds, so that the gradient is that of the whole batch. BatchNorm sees the part of its own process (unless
+    ``training.sync_batch_norm`` says otherwise); its running statistics are averaged over processes at the end of each
+    epoch. The ``released`` scaling of the positional
     loss, which is no mean over graphs, is taken over parts too.
 
     Args:
@@ -182,7 +183,7 @@ class TrainingModule(LightningModule):
 
     def _forward(self, batch: Batch) -> Tensor:
         """The sums of the loss; of a process without graphs in this batch, zeros that backward can start from."""
-        if batch.num_graphs == 0:
+        if batch.num_graphs == 0 and not self.training_config.sync_batch_norm:
             self._note(torch.zeros(0, self.objective.task.outputs, device=self.device), batch)
             nothing = next(self.network.parameters()).sum() * 0
             return torch.stack([nothing] * 4)
@@ -206,6 +207,8 @@ class TrainingModule(LightningModule):
 
         The last layer's edges lead nowhere, for instance, nor do positions that are not read out.
         """
+        if self.training_config.sync_batch_norm:  # fused layers, as would be tried here, leave out nothing
+            return True
         network = deepcopy(self.network).train()
         with torch.random.fork_rng(devices=[]):
             batch = self.loader.batch(np.arange(min(2, self.loader.count)), 0)

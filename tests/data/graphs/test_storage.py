@@ -190,7 +190,7 @@ def test_an_archive_that_seems_locked_newer_or_badly_compressed_is_refused_in_wo
     for changes in (
         {entry + 6: 1, directory + 8: 1},  # the flag for a password
         {directory + 6: 99},  # the version of zip that is needed
-        dict.fromkeys(range(entry + 80, entry + 120), 255),
+        dict.fromkeys(range(entry + 80, entry + 120), 0xFF),
     ):
         damaged = bytearray(sound)
         for place, value in changes.items():
