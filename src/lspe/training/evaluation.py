@@ -123,8 +123,8 @@ def evaluate_parts(
     scores = [objective.scores().to(device) for _ in parts]
     sums = torch.zeros(len(parts), 4, dtype=torch.float64, device=home_of_float64(device))
     loader = BatchLoader(graphs, batch_size, rank=rank(), world_size=world_size())
-    for step, indices in enumerate(loader.indices()):
-        batch = loader.batch(indices, step).to(device)
+    for indices, batch in zip(loader.indices(), loader, strict=True):
+        batch = batch.to(device)
         if batch.num_graphs == 0:
             for one in scores:
                 one.update(torch.zeros(0, objective.task.outputs, device=device), batch.y)

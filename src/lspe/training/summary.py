@@ -77,10 +77,11 @@ def make_summary(run: Run, module: TrainingModule, data: GraphData, keeper: Book
 
 
 def _evaluate(network: Network, module: TrainingModule, data: GraphData, parts: list[PackedGraphs]) -> list[Evaluation]:
-    """Of each part; graphs that all parts see go through the network once."""
+    """Of each part; graphs of which all parts ask the same, their nodes or edges, go through the network once."""
     training = module.training_config
     batch_size = evaluation_batch_size(training)
-    together = [(data.graphs, parts)] if data.divided == "targets" else [(part, [part]) for part in parts]
+    asked_alike = data.divided == "targets" and data.level != "link"
+    together = [(data.graphs, parts)] if asked_alike else [(part, [part]) for part in parts]
     each = [
         evaluate_parts(network, graphs, some, module.objective, training.positional_loss, batch_size=batch_size)
         for graphs, some in together
