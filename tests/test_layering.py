@@ -69,7 +69,7 @@ DATA: dict[str, set[str]] = {
     "packed": {"errors"},
     "splits": {"errors", "packed"},
     "loader": {"packed"},
-    "neighbours": {"loader", "packed"},
+    "neighbours": {"errors", "loader", "packed"},
     "graphdata": {"errors", "packed", "report", "splits", "words"},
     "molecules": {"errors", "packed", "progress", "words"},
     "table": {"errors", "graphdata", "molecules", "packed", "report", "splits", "words"},

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lspe.data import NeighbourLoader, PackedGraphs, from_pyg
+from lspe.data import DataError, NeighbourLoader, PackedGraphs, from_pyg
 from lspe.data.neighbours import draw_edges
-from tests.levels import many_graphs, one_graph
+from tests.levels import edges_of_one_graph, many_graphs, one_graph
 
 
 def star(leaves: int) -> Data:
@@ -152,6 +152,11 @@ def test_several_graphs() -> None:
         torch.testing.assert_close(batch.weight.flatten()[batch.batch], (node // 100).float())
         assert batch.ptr.tolist() == [0, *torch.bincount(batch.batch).cumsum(0).tolist()]
         assert batch.num_graphs == len(batch.weight)
+
+
+def test_targets_are_those_of_nodes() -> None:
+    with pytest.raises(DataError, match="these graphs have none on nodes"):
+        NeighbourLoader(train_part(edges_of_one_graph(60)), 4, [2])
 
 
 def test_numbers_of_neighbours_are_checked() -> None:

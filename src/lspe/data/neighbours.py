@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Batch
 
+from lspe.data.errors import DataError
 from lspe.data.loader import BatchLoader
 from lspe.data.packed.part import part_of
 from lspe.data.packed.pointers import Index, pointers, rows_of
@@ -45,6 +46,8 @@ class NeighbourLoader(BatchLoader):
         super().__init__(graphs, batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size)
         if not neighbours or min(neighbours) < 1:
             raise ValueError(f"neighbours are one number of at least 1 for each layer, not {list(neighbours)}")
+        if "y" not in graphs.node:
+            raise DataError("neighbourhoods are drawn around nodes with targets, and these graphs have none on nodes")
         self.neighbours = tuple(neighbours)
         self.nodes: Index = graphs.rows("node")[graphs.known_targets]
         self.count = len(self.nodes)
