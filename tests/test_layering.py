@@ -51,11 +51,14 @@ HOUSE: dict[str, set[str]] = {
         *("announcement", "blending", "config", "data", "devices", "errors", "experiment", "files", "html_report"),
         *("locations", "nn", "plots", "own_parts", "predict", "training"),
     },
-    "sweeping": {"config", "data", "errors", "experiment", "files", "locations", "own_parts", "training", "workflow"},
+    "sweeping": {
+        *("config", "data", "errors", "experiment", "files", "html_report", "locations", "own_parts", "training"),
+        "workflow",
+    },
+    "tuning": {"errors", "experiment", "files", "training"},
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }
-HOUSE["tuning"] = {"errors", "experiment", "files", "training"}
 HOUSE["__init__"] = {*HOUSE} - {"__init__"}
 HOUSE["cli"] = {*HOUSE}
 HOUSE["__main__"] = {"cli"}

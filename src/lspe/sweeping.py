@@ -21,6 +21,7 @@ from lspe.experiment import Experiment, read_experiment
 from lspe.experiment.protocol import ProtocolKind
 from lspe.experiment.task import goodness
 from lspe.files import write_table, write_text
+from lspe.html_report import REPORT
 from lspe.locations import Root
 from lspe.own_parts import path_of
 from lspe.training import Interrupted, Run
@@ -198,8 +199,10 @@ def _begin(base: Experiment, folder: Path) -> None:
 
 
 def _is_complete(folder: Path) -> bool:
-    """The curves are what is written last of a run."""
-    return (folder / "summary.json").is_file() and (folder / CURVES).is_file()
+    """Whether what is written last of a run is there."""
+    if not (folder / "summary.json").is_file():
+        return False
+    return (folder / (CURVES if Run(folder).config.table is None else REPORT)).is_file()
 
 
 def _collect(every: Sequence[_Setting], folder: Path, problems: Mapping[Path, str], *, test: bool) -> Sweep:

@@ -53,7 +53,7 @@ from lspe.plots.trust import picture_of_trust
 from lspe.predict.blend import Blend
 from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
-from lspe.predict.splits import predict_split, together
+from lspe.predict.splits import SplitPredictions, predict_split, together
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST
 from lspe.training.distributed import is_first, wait_for_all
@@ -377,7 +377,7 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
     """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
 
     The molecules of a table that were learned from are kept, to compare others with them. What predicts as one is put
-    together first; the curves come last, and tell that all the others are there.
+    together first; the curves come last, but for the report of a table, and tell that all the others are there.
     """
     runs = open_runs(run.path, run.given)
     if data.report is not None:
@@ -387,8 +387,8 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
     if data.smiles is not None:
         KnownMolecules.of(Member.of_run(runs[0]), data).save(run.path / KNOWN)
+    tests: list[SplitPredictions] = []
     if run.config.dataset == OWN:
-        tests = []
         for one in [run] if (run.config.training.members or 1) > 1 else runs:
             tests.append(blend(one, data, threads=threads).both if is_blended(one) else predict_split(one, data))
             tests[-1].write(one.path / "predictions.csv")
@@ -397,9 +397,9 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
         blended = Blend.read(run.path)
         if blended is not None and (trust := picture_of_trust(together(tests), blended.half_widths)) is not None:
             save(trust[1], run.path / trust[0], "png")
-        if run.config.table is not None:
-            report = write_report(run, together(tests), fragments=run.config.table.fragments)
-            progress.note(f"everything at a glance, for a web browser: {report}")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
     save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")
+    if run.config.table is not None:
+        report = write_report(run, together(tests), fragments=run.config.table.fragments)
+        progress.note(f"everything at a glance, for a web browser: {report}")

@@ -49,6 +49,8 @@ def _version(rows: Tensor) -> int:
 
 def map_edges(e: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``F.linear(e, weight, bias)``, ``[E, d']``, its rows padded."""
+    if e.size(-1) != weight.size(1):
+        return F.linear(e, weight, bias)  # which has the words for it
     source = looked_up(e)
     if source is not None:
         return _look_up(F.linear(source.values, weight, bias), *source[1:])
