@@ -73,7 +73,9 @@ def test_equal_messages_have_the_least_deviation() -> None:
     assert all(x.isfinite().all() for x in results)
 
 
-@pytest.mark.parametrize("name", ["gate with positions", "aggregation", "attention with numbers"])
+@pytest.mark.parametrize(
+    "name", ["gate with positions", "aggregation", "attention with numbers", "messages", "messages of types"]
+)
 def test_nan_is_not_hidden(name: str) -> None:
     """One number that is not one shows in the result of its node and neighbours, and only in their graph."""
     case = cases.on_graphs(BATCH)[name]
@@ -126,7 +128,7 @@ def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatc
     case = others.get(name) or cases.on_graphs(Batch.from_data_list(BATCH.to_data_list() * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
-        for module in ("gate", "principal", "attention", "norm", "tanh", "dropout"):
+        for module in ("gate", "principal", "attention", "relu_sum", "norm", "tanh", "dropout"):
             monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: count)
         with use("fused"):
             return case.results(torch.float32)

@@ -48,13 +48,13 @@ static void gradient_task(void *argument, integer group)
             if (work->kind.at == NULL) {
                 real *restrict of_value = row_at(gradients, edge);
                 for (integer c = 0; c < width; c++) {
-                    of_value[c] = x[c] + value[c] > 0 ? of_sum[c] : 0;
+                    of_value[c] = x[c] + value[c] <= 0 ? 0 : of_sum[c]; /* NaN lets it pass */
                     of_x[c] += of_value[c];
                 }
             } else {
                 real *restrict of_value = row_at(gradients, group * kinds + work->kind.at[edge]);
                 for (integer c = 0; c < width; c++) {
-                    const real passed = x[c] + value[c] > 0 ? of_sum[c] : 0;
+                    const real passed = x[c] + value[c] <= 0 ? 0 : of_sum[c];
                     of_value[c] += passed;
                     of_x[c] += passed;
                 }
