@@ -34,9 +34,9 @@ from benchmarks.measure import exponent, peak_mb, show
 from lspe.data import GraphData, from_pyg
 from lspe.experiment import GraphSource, fit_to_data, override, read_experiment, with_own_data
 from lspe.nn.blocks import run_bounded
+from lspe.sources import DEFAULT_FOR_NODES_OF_ONE_GRAPH
 from lspe.training.fitting import fresh_module, objective_for, run_epochs
 from lspe.training.module import EpochResult, TrainingModule
-from lspe.workflow import DEFAULT_FOR_NODES_OF_ONE_GRAPH
 
 NODES = (10_000, 100_000, 1_000_000)
 EDGES_PER_NODE, WITHIN, COMMUNITIES, NUMBERS = 10, 0.7, 10, 16

@@ -21,14 +21,16 @@ from lspe.experiment import Experiment, read_experiment
 from lspe.experiment.protocol import ProtocolKind
 from lspe.experiment.task import goodness
 from lspe.files import write_table, write_text
+from lspe.for_people import CURVES
 from lspe.html_report import REPORT
 from lspe.locations import Root
 from lspe.own_parts import path_of
+from lspe.sources import DEFAULT, Source, adjusted, experiment_for
 from lspe.training import Interrupted, Run
 from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.resuming import check_same
 from lspe.training.words import Device
-from lspe.workflow import CURVES, DEFAULT, Source, adjusted, carry_out, experiment_for, keep_graphs
+from lspe.workflow import carry_out, keep_graphs
 
 BASE = "sweep.yaml"
 TABLE = "sweep.csv"

@@ -6,54 +6,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch_geometric.data import Data
 
 from lspe.announcement import announce, members_for, threads_for
-from lspe.blending import blend, is_blended
-from lspe.config import validate
-from lspe.data import GraphData, from_pyg
-from lspe.data.graphs.named import is_named
-from lspe.data.graphs.storage import is_stored_graphs
+from lspe.data import GraphData
 from lspe.data.statistics import in_a_sentence
 from lspe.data.words import Duplicates, Fragments, Level, OnInvalid, OptionalDescriptorKind, SplitKind, TaskKind
 from lspe.devices import check_device, choose_device
 from lspe.errors import UserError
 from lspe.experiment import (
-    CONFIG,
     OWN,
     Experiment,
     GraphSource,
-    TableSource,
-    list_presets,
     load_data,
-    read_experiment,
 )
 from lspe.experiment.given import with_network
-from lspe.experiment.graph_source import PACKED
-from lspe.experiment.overriding import override, with_epochs, with_own_data, with_protocol
+from lspe.experiment.overriding import override, with_own_data
 from lspe.experiment.protocol import ProtocolKind
 from lspe.files import complete_or_nothing, make_folder
-from lspe.html_report import write_report
+from lspe.for_people import write_for_people
 from lspe.locations import Root
 from lspe.nn import Network
-from lspe.own_parts import path_of
-from lspe.plots.predictions import picture_of
-from lspe.plots.scores import training_curves
-from lspe.plots.style import save
-from lspe.plots.trust import picture_of_trust
-from lspe.predict.blend import Blend
-from lspe.predict.known import KNOWN, KnownMolecules
-from lspe.predict.member import Member
-from lspe.predict.splits import SplitPredictions, predict_split, together
+from lspe.sources import DEFAULT, Source, adjusted, default_folder, experiment_for
 from lspe.training import checkpoint
 from lspe.training.callbacks import LAST
 from lspe.training.distributed import is_first, wait_for_all
@@ -67,17 +48,8 @@ if TYPE_CHECKING:
     from lightning.pytorch import Callback
     from lightning.pytorch.loggers import Logger
 
-DEFAULT = "nci/gatedgcn-lspe"
-DEFAULT_FOR_TABLES = "own/molecules"
-DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
-DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
-DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
-DEFAULT_FOR_LINKS = "own/links-gatedgcn-lspe"
 GRAPHS = "graphs.lspe"
 STANDARD_INPUT = "-"
-CURVES = "curves.png"
-
-Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
 
 def train(
@@ -214,94 +186,6 @@ def train(
     )
 
 
-def experiment_for(
-    data: Source, preset: str | None, table: Mapping[str, Any], level: Level | None = None
-) -> tuple[Experiment, GraphData | None]:
-    """What is to be trained, and the graphs where they are in memory; ``table`` says how one's own is read."""
-    if isinstance(data, Experiment):
-        return data, None
-    if not isinstance(data, str | os.PathLike):
-        graphs = data if isinstance(data, GraphData) else from_pyg(data, level=level, task=table["task"])
-        return with_own_data(read_experiment(preset or default_for(graphs)), None), graphs
-    name = os.fspath(data)
-    if is_experiment(name):
-        if preset is not None:
-            raise UserError(f"{name} says itself what to train: leave the preset {preset!r} out")
-        return read_experiment(name), None
-    if is_named(name) or name.endswith(PACKED) or is_stored_graphs(name):
-        graph_source = _graph_source(name, level, table)
-        chosen = preset or default_for(graph_source.load())
-        return with_own_data(read_experiment(chosen), graph_source), None
-    source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
-    return with_own_data(read_experiment(preset or DEFAULT_FOR_TABLES), source), None
-
-
-def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> GraphSource:
-    """Where graphs are; what can only be said of a table is refused."""
-    of_tables = {"targets": "--target", "smiles": "--smiles-column", "weight": "--weight-column"}
-    for option, shown in {**of_tables, "split_column": "--split-column"}.items():
-        if table[option] is not None:
-            raise UserError(f"{name} holds graphs, and {shown} is for a table of molecules: leave it out")
-    if table["split"] == "scaffold":
-        raise UserError(f"{name} holds graphs, which have no scaffolds: leave --split out")
-    path = name if is_named(name) else str(Path(name).absolute())
-    values = {"path": path, "level": level, "task": table["task"], "folds": table["folds"]}
-    return validate(GraphSource, values, name)
-
-
-def default_for(data: GraphData) -> str:
-    """The preset for one's own graphs if nobody names one."""
-    if data.level == "graph":
-        return DEFAULT_FOR_GRAPHS
-    if data.level == "link":
-        return DEFAULT_FOR_LINKS
-    return DEFAULT_FOR_NODES if data.divided == "graphs" else DEFAULT_FOR_NODES_OF_ONE_GRAPH
-
-
-def is_experiment(name: str) -> bool:
-    """Whether a text names a preset, a YAML file or a run folder, and not own data; a misspelt preset, too."""
-    may_be_preset = name in list_presets() or not (os.path.exists(name) or Path(name).suffix or is_named(name))
-    return may_be_preset or name.endswith((".yaml", ".yml")) or os.path.isfile(os.path.join(name, CONFIG))
-
-
-def adjusted(
-    experiment: Experiment,
-    *,
-    protocol: ProtocolKind | None = None,
-    epochs: int | None = None,
-    seeds: int | Sequence[int] | None = None,
-    fold: int | None = None,
-    settings: Mapping[str, Any] | Iterable[str] = (),
-) -> Experiment:
-    """The experiment with some of its values changed."""
-    if protocol is not None:
-        experiment = with_protocol(experiment, protocol)
-    if epochs is not None:
-        experiment = with_epochs(experiment, epochs)
-    if seeds is not None:
-        several = (seeds,) if isinstance(seeds, int) else tuple(seeds)
-        values = {"seed": several[0], "seeds": several if len(several) > 1 else ()}
-        experiment = validate(Experiment, {**experiment.model_dump(), **values}, "--seed")
-    if fold is not None:
-        experiment = validate(Experiment, {**experiment.model_dump(), "fold": fold}, "--fold")
-    if isinstance(settings, Mapping):
-        settings = [f"{place}={json.dumps(value, default=path_of)}" for place, value in settings.items()]
-    return override(experiment, settings)
-
-
-def default_folder(experiment: Experiment, data: Source) -> Path:
-    """Where a run goes if nobody says: a run folder goes on in itself, others below runs/ by name and seed."""
-    if isinstance(data, str | os.PathLike) and os.path.isfile(os.path.join(data, CONFIG)):
-        return Path(data)
-    name = experiment.name
-    if experiment.table is not None:
-        name = Path(experiment.table.path).name.split(".")[0]
-    elif experiment.graphs is not None:
-        name = experiment.graphs.name
-    seeds = experiment.seeds or (experiment.seed,)
-    return Path("runs") / f"{name.replace('/', '-')}-seed{'-'.join(map(str, seeds))}"
-
-
 def carry_out(
     experiment: Experiment,
     folder: Path,
@@ -371,35 +255,3 @@ def keep_graphs(experiment: Experiment, graphs: GraphData, folder: Path) -> Expe
         graphs.save(path)
     wait_for_all()
     return with_own_data(experiment, GraphSource(path=str(path.absolute())))
-
-
-def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int) -> None:
-    """Curves; of one's own data the rows that were noted, and the test graphs' predictions as tables and a picture.
-
-    The molecules of a table that were learned from are kept, to compare others with them. What predicts as one is put
-    together first; the curves come last, but for the report of a table, and tell that all the others are there.
-    """
-    runs = open_runs(run.path, run.given)
-    if data.report is not None:
-        progress.note(data.report.summary())
-        if data.report.findings:
-            data.report.write_csv(run.path / "rows.csv")
-            progress.note(f"every row left out, changed or noted: {run.path / 'rows.csv'}")
-    if data.smiles is not None:
-        KnownMolecules.of(Member.of_run(runs[0]), data).save(run.path / KNOWN)
-    tests: list[SplitPredictions] = []
-    if run.config.dataset == OWN:
-        for one in [run] if (run.config.training.members or 1) > 1 else runs:
-            tests.append(blend(one, data, threads=threads).both if is_blended(one) else predict_split(one, data))
-            tests[-1].write(one.path / "predictions.csv")
-        name, figure = picture_of(together(tests))
-        [picture] = save(figure, run.path / name, "png")
-        blended = Blend.read(run.path)
-        if blended is not None and (trust := picture_of_trust(together(tests), blended.half_widths)) is not None:
-            save(trust[1], run.path / trust[0], "png")
-        tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
-        progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
-    save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")
-    if run.config.table is not None:
-        report = write_report(run, together(tests), fragments=run.config.table.fragments)
-        progress.note(f"everything at a glance, for a web browser: {report}")

@@ -45,10 +45,10 @@ def sweep(
     Example: lspe sweep --data solubility.csv --set model.dropout=0,0.1 --seeds 41,42
              lspe sweep runs/logS --set model.k=8,16,24 -o runs/k
     """
+    from lspe.sources import DEFAULT
     from lspe.sweeping import read_values
     from lspe.sweeping import sweep as sweep_over
     from lspe.training import Interrupted
-    from lspe.workflow import DEFAULT
 
     values, same_for_all = read_values(settings or [])
     try:

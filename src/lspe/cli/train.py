@@ -132,9 +132,9 @@ def train(
               lspe train runs/logS --resume
     """
     from lspe.experiment import CONFIG, read_experiment
+    from lspe.sources import DEFAULT
     from lspe.training import Interrupted
     from lspe.training.distributed import is_first
-    from lspe.workflow import DEFAULT
     from lspe.workflow import train as train_on
 
     of_own_data = (target, smiles_column, level, task, weight_column, split, split_column, folds)

@@ -31,8 +31,8 @@ def tune(
 
     Example: lspe tune --data solubility.csv --target logS --minutes 60 --out tuned
     """
+    from lspe.sources import adjusted, experiment_for
     from lspe.tuning import tune as search
-    from lspe.workflow import adjusted, experiment_for
 
     table = {
         "targets": tuple(target) if target else None,
