@@ -161,3 +161,20 @@ def _batches(graphs: PackedGraphs, most_pairs: int) -> Iterator[Batch]:
 
 def _joined(parts: list[Tensor], width: int) -> Tensor:
     return torch.cat(parts).cpu() if parts else torch.empty(0, width)
+
+
+def check_same_kind(first: Member, other: Member) -> None:
+    """The networks of an ensemble predict the same thing from the same features."""
+    for what, one, another in (
+        ("the level", first.level, other.level),
+        ("the task", first.experiment.task.kind, other.experiment.task.kind),
+        ("the targets", first.interface.task_names, other.interface.task_names),
+        ("the classes", first.interface.class_names, other.interface.class_names),
+        ("the treatment of fragments", first.interface.fragments, other.interface.fragments),
+        ("the extra columns", first.interface.extra_names, other.interface.extra_names),
+        ("the features", first.interface.features, other.interface.features),
+    ):
+        if one != another:
+            raise UserError(
+                f"these runs are no ensemble: {what} of {first.name} and of {other.name} differ ({one} and {another})"
+            )

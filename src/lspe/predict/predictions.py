@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lspe.data import PackedGraphs
+from lspe.data.molecules.conversion import MoleculeGraphs
+from lspe.data.packed.links import LinkGraphs
+from lspe.data.words import Level
 from lspe.predict.member import Vectors
 
 Floats = NDArray[np.float64]
@@ -55,3 +60,62 @@ class Embeddings:
     graph: NDArray[np.float32]
     atoms: list[NDArray[np.float32]]
     positions: list[NDArray[np.float32]]
+
+
+def combined(
+    values: Floats,
+    weights: Floats,
+    molecules: MoleculeGraphs,
+    level: Level,
+    vectors: Vectors,
+    calibrated: Callable[[Floats], Floats],
+) -> Predictions:
+    """What networks and forests say together, each ``values[n]`` [R, outputs] counting as much as its weight."""
+    overflow = ~np.isfinite(values).all(axis=(0, 2))
+    values[:, overflow] = np.nan
+    graphs = molecules.graphs
+    num_targets = _targets_of(graphs, level)
+    row_of = molecules.rows.repeat(num_targets)
+    if level == "edge":
+        values = values[:, np.argsort(_given_places(graphs))]
+    reasons = dict(molecules.reasons)
+    for row in row_of[overflow].tolist():
+        reasons[row] = "makes the network overflow: its output is not a number"
+    mean = np.tensordot(weights, values, axes=1)
+    sd = np.sqrt(np.tensordot(weights, (values - mean) ** 2, axes=1))
+    mean = calibrated(mean)
+    if level == "graph":
+        mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
+        row_of = np.arange(molecules.count)
+    return Predictions(
+        mean,
+        sd if len(weights) > 1 else None,
+        reasons,
+        molecules.count,
+        row_of,
+        molecules.rows,
+        num_targets,
+        graphs.num_nodes,
+        vectors,
+    )
+
+
+def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
+    """``values`` in some of `count` rows, NaN in the others."""
+    everything = np.full((count, values.shape[1]), np.nan)
+    everything[rows] = values
+    return everything
+
+
+def _targets_of(graphs: PackedGraphs, level: Level) -> NDArray[np.int64]:
+    """How many predictions each graph has."""
+    if isinstance(graphs, LinkGraphs):
+        return graphs.num_pairs
+    if level == "graph":
+        return np.ones(len(graphs), dtype=np.int64)
+    return graphs.num_nodes if level == "node" else graphs.num_edges
+
+
+def _given_places(graphs: PackedGraphs) -> NDArray[np.int64]:
+    """Where each edge of a packed set stood among those of all graphs before they were packed."""
+    return graphs.edge["given_place"] + graphs.edge_ptr[:-1].repeat(graphs.num_edges)

@@ -11,19 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.container import Array
-from lspe.data.packed.links import LinkGraphs
 from lspe.data.words import DescriptorKind, Level
 from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
 from lspe.predict.calibration import Calibration
 from lspe.predict.known import KnownMolecules, Neighbour, fingerprints_of
-from lspe.predict.member import GraphsWithEncodings, Member, Vectors
+from lspe.predict.member import GraphsWithEncodings, Member, Vectors, check_same_kind
 from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
-from lspe.predict.predictions import Embeddings, Floats, Predictions
+from lspe.predict.predictions import Embeddings, Floats, Predictions, combined
 
 if TYPE_CHECKING:
     from lspe.predict.explanation import Explanation
@@ -88,7 +86,7 @@ class Predictor:
         self.extra_names = first.interface.extra_names
         self.reasons: dict[int, str] = {}
         for other in self.members[1:]:
-            self._check_same(first, other)
+            check_same_kind(first, other)
         for member in self.members:
             member.network.to(choose_device(device)).eval()
 
@@ -174,9 +172,7 @@ class Predictor:
 
     def nearest(self, molecules: str | Iterable[str], count: int = 1) -> list[list[Neighbour]]:
         """For each molecule the training molecules that are most like it; none for one that cannot be read."""
-        from lspe.predict.tables import check_known
-
-        check_known(self)
+        self.check_known()
         found: list[list[Neighbour]] = []
         texts = [molecules] if isinstance(molecules, str) else as_texts(molecules)
         for begin, part in zip(range(0, len(texts), AT_ONCE), self._pieces(texts, None), strict=True):
@@ -283,6 +279,14 @@ class Predictor:
         if len(self.members) > 1:
             raise UserError(f"{what} are those of one network, and there are {len(self.members)}: choose one run")
 
+    def check_known(self) -> None:
+        """Refuse to compare with training molecules that are not there."""
+        if self.known is None:
+            raise UserError(
+                "the molecules that the model was trained on are not kept with it: train it again on its table, or "
+                "export it with them"
+            )
+
     def checked_extra(self, extra: ArrayLike | None, count: int) -> Floats:
         """The further numbers of molecules, [M, E]; refused where they are not those the model was trained with."""
         names = ", ".join(self.extra_names)
@@ -337,54 +341,11 @@ class Predictor:
         assert vectors is not None
         for forest in self.forests:
             each.append(forest.predict(molecules.descriptors, molecules.extra))
-        values = np.stack(each)
-        overflow = ~np.isfinite(values).all(axis=(0, 2))
-        values[:, overflow] = np.nan
-        row_of = molecules.rows
-        graphs = molecules.graphs
-        num_targets = _targets_of(graphs, self.level)
-        row_of = row_of.repeat(num_targets)
-        if self.level == "edge":
-            values = values[:, np.argsort(_given_places(graphs))]
-        reasons = dict(molecules.reasons)
-        for row in row_of[overflow].tolist():
-            reasons[row] = "makes the network overflow: its output is not a number"
-        mean = np.tensordot(self.weights, values, axes=1)
-        sd = np.sqrt(np.tensordot(self.weights, (values - mean) ** 2, axes=1))
-        if self.calibration is not None:
-            mean = self.calibration.apply(mean, self.task)
-        if self.level == "graph":
-            mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
-            row_of = np.arange(molecules.count)
-        return Predictions(
-            mean,
-            sd if len(self.weights) > 1 else None,
-            reasons,
-            molecules.count,
-            row_of,
-            molecules.rows,
-            num_targets,
-            molecules.graphs.num_nodes,
-            vectors,
-        )
+        return combined(np.stack(each), self.weights, molecules, self.level, vectors, self.calibrated)
 
-    @staticmethod
-    def _check_same(first: Member, other: Member) -> None:
-        """The networks of an ensemble predict the same thing from the same features."""
-        for what, one, another in (
-            ("the level", first.level, other.level),
-            ("the task", first.experiment.task.kind, other.experiment.task.kind),
-            ("the targets", first.interface.task_names, other.interface.task_names),
-            ("the classes", first.interface.class_names, other.interface.class_names),
-            ("the treatment of fragments", first.interface.fragments, other.interface.fragments),
-            ("the extra columns", first.interface.extra_names, other.interface.extra_names),
-            ("the features", first.interface.features, other.interface.features),
-        ):
-            if one != another:
-                raise UserError(
-                    f"these runs are no ensemble: {what} of {first.name} and of {other.name} "
-                    f"differ ({one} and {another})"
-                )
+    def calibrated(self, mean: Floats) -> Floats:
+        """Probabilities as frequencies, where it is known how."""
+        return mean if self.calibration is None else self.calibration.apply(mean, self.task)
 
 
 def _stacked(parts: list[Floats], width: int) -> Floats:
@@ -393,24 +354,3 @@ def _stacked(parts: list[Floats], width: int) -> Floats:
 
 def _without_single_axis(values: Floats) -> Floats:
     return values[:, 0] if values.shape[1] == 1 else values
-
-
-def _in_rows(values: Floats, rows: NDArray[np.int64], count: int) -> Floats:
-    """``values`` in some of `count` rows, NaN in the others."""
-    everything = np.full((count, values.shape[1]), np.nan)
-    everything[rows] = values
-    return everything
-
-
-def _targets_of(graphs: PackedGraphs, level: Level) -> NDArray[np.int64]:
-    """How many predictions each graph has."""
-    if isinstance(graphs, LinkGraphs):
-        return graphs.num_pairs
-    if level == "graph":
-        return np.ones(len(graphs), dtype=np.int64)
-    return graphs.num_nodes if level == "node" else graphs.num_edges
-
-
-def _given_places(graphs: PackedGraphs) -> NDArray[np.int64]:
-    """Where each edge of a packed set stood among those of all graphs before they were packed."""
-    return graphs.edge["given_place"] + graphs.edge_ptr[:-1].repeat(graphs.num_edges)

@@ -81,7 +81,7 @@ def predict_table(
     column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
     names = new_names(predictor, first.columns)
     if nearest:
-        check_known(predictor)
+        predictor.check_known()
         names |= {_not_taken(column, first.columns): is_number for column, is_number in NEAREST.items()}
     rows = without = 0
     with ExitStack() as stack:
@@ -174,15 +174,6 @@ def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
         if predictor.task == "multiclass":
             cells.insert(0, None if molecule in part.reasons else predictor.class_names[likeliest])
         yield [*cells, part.reasons.get(molecule, "")]
-
-
-def check_known(predictor: Predictor) -> None:
-    """Refuse to compare with training molecules that are not there."""
-    if predictor.known is None:
-        raise UserError(
-            "the molecules that the model was trained on are not kept with it: train it again on its table, or export "
-            "it with them"
-        )
 
 
 def nearest_cells(predictor: Predictor, smiles: Sequence[str], part: Predictions) -> Iterator[list[Cell]]:
