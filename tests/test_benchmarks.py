@@ -119,9 +119,9 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
 @pytest.mark.parametrize(
     ("command", "place", "names"),
     [
-        ("training --quick --repeats 1 --threads 1", "zinc/gatedgcn-lspe", STEP),
-        ("encodings --quick --repeats 1", "lappe", ENCODING),
-        ("encodings --quick --repeats 1", "kinds", {*KINDS}),
+        pytest.param("training --quick --repeats 1 --threads 1", "zinc/gatedgcn-lspe", STEP, marks=pytest.mark.rare),
+        pytest.param("encodings --quick --repeats 1", "lappe", ENCODING, marks=pytest.mark.rare),
+        pytest.param("encodings --quick --repeats 1", "kinds", {*KINDS}, marks=pytest.mark.rare),
         (f"ablation --epochs 1 --out {{folder}} --only none heat {TINY}", "heat", {"parameters", "validation", "test"}),
         ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
         ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),

@@ -109,6 +109,7 @@ def test_freesolv(computer: Computer) -> None:
         assert math.isclose(test["y_predicted"][row], predicted["y_predicted"][row - 2], rel_tol=1e-4, abs_tol=1e-4)
 
 
+@pytest.mark.rare
 def test_bbbp(computer: Computer) -> None:
     table = molnet("bbbp.csv.gz")
     printed, _ = computer.run(
