@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import io
 from collections.abc import Generator
-from typing import BinaryIO
+from itertools import accumulate
+from typing import Any, BinaryIO
 
 from lspe.data.errors import DataError
 
 Record = tuple[int, list[str]]
 """The number of a row, as a spreadsheet would show it, and its values."""
 
+_AT_ONCE = 10_000
 
-def parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
-    """Row number and values of each row of a Parquet file, its column names first."""
+
+def parquet_records(file: BinaryIO, name: str, begin: int = 0, end: int | None = None) -> Generator[Record]:
+    """Row number and values of each row of a Parquet file, its column names first.
+
+    With `begin` and `end` (from 0) only of those rows: what is before them is not read where it is in row groups of
+    its own.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -21,13 +28,25 @@ def parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
     try:
         table = pq.ParquetFile(seekable)
         yield 1, list(table.schema_arrow.names)
-        number = 1
-        for batch in table.iter_batches(10_000):
+        end = table.metadata.num_rows if end is None else end
+        groups, first = _groups_with(table.metadata, begin, end)
+        for batch in table.iter_batches(_AT_ONCE, row_groups=groups):
+            wanted = batch.slice(max(0, begin - first), max(0, end - max(first, begin)))
             columns = [
-                ["" if value is None else str(value) for value in column.to_pylist()] for column in batch.columns
+                ["" if value is None else str(value) for value in column.to_pylist()] for column in wanted.columns
             ]
-            for values in zip(*columns, strict=True):
-                number += 1
+            for number, values in enumerate(zip(*columns, strict=True), start=max(first, begin) + 2):
                 yield number, list(values)
+            first += len(batch)
+            if first >= end:
+                break
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{name} is a damaged Parquet file: {error}") from None
+
+
+def _groups_with(metadata: Any, begin: int, end: int) -> tuple[list[int], int]:
+    """The row groups that hold rows `begin` to `end`, and the number of their first row."""
+    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    ends = list(accumulate(sizes))
+    groups = [group for group, size in enumerate(sizes) if ends[group] > begin and ends[group] - size < end]
+    return groups, ends[groups[0]] - sizes[groups[0]] if groups else 0

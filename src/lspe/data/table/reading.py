@@ -31,6 +31,7 @@ from lspe.data.table.sdf import is_sdf, sdf_records
 _DELIMITERS = (",", "\t", ";", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LONGEST_FIELD = 10_000_000
+_NOT_DELIMITED: Record = (0, [""])
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,14 @@ def iter_table_chunks(
         raise DataError(f"{name} cannot be read: {error.strerror or error}") from None
 
 
+def iter_parquet_chunks(
+    path: str | os.PathLike[str], begin: int, end: int, *, rows: int = 10_000
+) -> Iterator[TableChunk]:
+    """The rows `begin` to `end` (from 0) of a Parquet file, those without a value too, at most `rows` at a time."""
+    with Path(path).open("rb") as file, closing(parquet_records(file, str(path), begin, end)) as records:
+        yield from _chunks(chain([_NOT_DELIMITED], records), str(path), rows, keep_empty=True)
+
+
 @contextmanager
 def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     """The file's bytes, decompressed where they are gzip's."""
@@ -99,13 +108,13 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
     """First what separates the columns, then row number and values of each row, the header first."""
     if file.peek(4)[:4] == b"PAR1":
-        yield 0, [""]
+        yield _NOT_DELIMITED
         yield from parquet_records(file, name)
     elif is_zip(file.peek(4)):
-        yield 0, [""]
+        yield _NOT_DELIMITED
         yield from excel_records(file, name)
     elif is_sdf(file.peek(1000)):
-        yield 0, [""]
+        yield _NOT_DELIMITED
         yield from sdf_records(file)
     else:
         yield from _text_records(file, name)
