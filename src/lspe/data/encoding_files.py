@@ -71,6 +71,7 @@ def write_encodings(
     encoding: str = "rwpe",
     k: int = 16,
     smiles_column: str | None = None,
+    processes: int | None = None,
 ) -> Written:
     """Encode every molecule of a table (``-`` is the standard input), or the graph in a graph file.
 
@@ -83,6 +84,8 @@ def write_encodings(
 
     An encoding of pairs has a row for every two atoms in both orders, and for each atom with itself; the second is in
     the column ``other_atom`` (``other_node``; ``others`` in an npz file).
+
+    ``processes`` read molecules; as many as there are cores if not given.
     """
     target = Path(out)
     sinks: dict[str, Callable[[ExitStack, Path, tuple[str, ...]], Sink]] = {".parquet": ParquetSink, ".npz": NpzSink}
@@ -93,7 +96,7 @@ def write_encodings(
     if is_graph_file(source):
         columns, pieces = columns_of(kind, k, _GRAPH_COLUMNS), _graph_file(source, kind, k)
     else:
-        columns, pieces = columns_of(kind, k), _table(source, smiles_column, kind, k)
+        columns, pieces = columns_of(kind, k), _table(source, smiles_column, kind, k, processes)
     with complete_or_nothing(target) as temporary, ExitStack() as stack:
         sink = sinks[target.suffix.lower()](stack, temporary, columns)
         return write_pieces(sink, pieces)
@@ -120,12 +123,12 @@ def write_pieces(sink: Sink, pieces: Iterable[EncodedPiece], first_row: int = 0)
 
 
 def _table(
-    source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int
+    source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int, processes: int | None
 ) -> Iterator[EncodedPiece]:
     with progress_bar("molecules", None) as advance:
         for chunk in iter_table_chunks(source, rows=rows_at_once(kind), keep_empty=True):
             smiles = chunk.column(find_smiles_column(chunk.columns, smiles_column, str(source)))
-            yield encode_molecules(smiles, kind, k)
+            yield encode_molecules(smiles, kind, k, processes)
             advance(len(smiles))
 
 
