@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
 OLDEST := .venv-oldest
+RAY    := .venv-ray
 
-.PHONY: help venv demo test test-all test-oldest fuzz sanitize lint format docs bench clean
+.PHONY: help venv demo test test-all test-oldest test-ray fuzz sanitize lint format docs bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -48,6 +49,14 @@ $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest versions pyproject.toml allows
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not browser and not rare" -o filterwarnings=default $(ARGS)
 
+$(RAY)/.installed: pyproject.toml constraints.txt
+	@test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
+	@touch $@
+
+test-ray: $(RAY)/.installed  ## the tests with a Ray cluster of two processes
+	OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest tests/cluster tests/predict/test_own_jobs.py $(ARGS)
+
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,4 +78,4 @@ bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small t
 	$(BIN)/python -m benchmarks.estimators
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(OLDEST) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(OLDEST) $(RAY) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

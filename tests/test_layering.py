@@ -42,6 +42,7 @@ HOUSE: dict[str, set[str]] = {
         "own_parts",
     },
     "predict": {"data", "devices", "errors", "experiment", "features", "files", "forest", "nn", "training"},
+    "cluster": {"data", "encodings", "errors", "files", "predict"},
     "blending": {"data", "experiment", "files", "forest", "predict", "training"},
     "announcement": {"data", "errors", "experiment", "nn", "training"},
     "estimators": {"data", "errors", "experiment", "features", "files", "predict", "training"},

@@ -3,11 +3,15 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lspe.cluster.words import Engine
 from lspe.training.words import Which
+
+if TYPE_CHECKING:
+    from lspe.predict import Predictor
 
 
 def predict(
@@ -22,7 +26,12 @@ def predict(
     ],
     smiles: Annotated[list[str] | None, typer.Option(help="A molecule; repeat for several.")] = None,
     output: Annotated[
-        str, typer.Option("--out", "-o", help=".csv, .tsv or .parquet; otherwise CSV on the standard output.")
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            help=".csv, .tsv or .parquet, else CSV on the standard output; of --engine ray a folder.",
+        ),
     ] = "-",
     smiles_column: Annotated[
         str | None, typer.Option("--smiles-column", help="Column of SMILES, if not found by name.")
@@ -39,7 +48,10 @@ def predict(
     top: Annotated[int | None, typer.Option(min=1, help="Of links: so many likeliest ones (100).")] = None,
     weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes that read molecules.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that read molecules, or those of the cluster.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="ray predicts a table on a Ray cluster.")] = "local",
 ) -> None:
     """Predict molecules or graphs with a trained network, or with several: then mean and standard deviation.
 
@@ -51,6 +63,7 @@ def predict(
               lspe predict runs/mine graphs.npz -o predicted.csv
               lspe predict runs/links graph.npz --top 20
               cat molecules.smi | lspe predict runs/a runs/b -
+              lspe predict runs/logS molecules.parquet --engine ray -o predicted
     """
     from lspe.errors import UserError
     from lspe.predict import load
@@ -66,6 +79,12 @@ def predict(
             "or give --smiles"
         )
     predictor = load(runs, which=weights, device=device)
+    if engine == "ray":
+        for option, given in (("--smiles", smiles), ("--embeddings", embeddings), ("--explain", explain)):
+            if given:
+                raise UserError(f"a cluster predicts the rows of a table: leave {option} or --engine ray out")
+        _on_ray(predictor, names[-1], output, smiles_column, nearest, workers)
+        return
     why = None if explain is None else ExplanationFolder(predictor, explain)
     try:
         if isinstance(table, str) and are_graphs(table):
@@ -92,3 +111,15 @@ def predict(
     typer.echo(f"{summary}{where}", err=True)
     if why is not None:
         typer.echo(why.finish(), err=True)
+
+
+def _on_ray(
+    predictor: "Predictor", table: str, output: str, smiles_column: str | None, nearest: bool, workers: int | None
+) -> None:
+    from lspe.cluster import predict_on_ray
+    from lspe.errors import UserError
+
+    if output == "-":
+        raise UserError("a cluster writes a folder of Parquet files: name it with -o")
+    summary = predict_on_ray(predictor, table, output, smiles_column=smiles_column, nearest=nearest, workers=workers)
+    typer.echo(f"{summary}: {output}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ _ROWS = 20_000
 _ROWS_OF_PAIRS = 1_000
 _TABLE_COLUMNS = ("molecule", "smiles", "atom")
 _GRAPH_COLUMNS = ("graph", "file", "node")
-_OTHER = {_TABLE_COLUMNS: "other_atom", _GRAPH_COLUMNS: "other_node"}
+_OTHER: dict[tuple[str, ...], str] = {_TABLE_COLUMNS: "other_atom", _GRAPH_COLUMNS: "other_node"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ def write_encodings(
     encoding: str = "rwpe",
     k: int = 16,
     smiles_column: str | None = None,
+    processes: int | None = None,
 ) -> Written:
     """Encode every molecule of a table (``-`` is the standard input), or the graph in a graph file.
 
@@ -83,52 +84,69 @@ def write_encodings(
 
     An encoding of pairs has a row for every two atoms in both orders, and for each atom with itself; the second is in
     the column ``other_atom`` (``other_node``; ``others`` in an npz file).
+
+    ``processes`` read molecules; as many as there are cores if not given.
     """
     target = Path(out)
-    sinks: dict[str, Callable[[ExitStack, Path, tuple[str, ...]], _Sink]] = {".parquet": _ToParquet, ".npz": _ToNpz}
+    sinks: dict[str, Callable[[ExitStack, Path, tuple[str, ...]], Sink]] = {".parquet": ParquetSink, ".npz": NpzSink}
     if target.suffix.lower() not in sinks:
         raise DataError(f"{out}: encodings are written to a file that ends in .parquet or .npz")
     check_folder_of(target)
     kind = check_encoding(encoding, k)
-    columns: tuple[str, ...]
     if is_graph_file(source):
-        columns, pieces = _GRAPH_COLUMNS, _graph_file(source, kind, k)
+        columns, pieces = columns_of(kind, k, _GRAPH_COLUMNS), _graph_file(source, kind, k)
     else:
-        columns, pieces = _TABLE_COLUMNS, _table(source, smiles_column, kind, k)
-    if kind.level == "pair":
-        columns = (*columns, _OTHER[columns])
-    columns = (*columns, *(f"{kind.name}_{column}" for column in range(1, k + 1)), "reason")
-    rows = encoded = nodes = 0
-    first_reason: str | None = None
+        columns, pieces = columns_of(kind, k), _table(source, smiles_column, kind, k, processes)
     with complete_or_nothing(target) as temporary, ExitStack() as stack:
         sink = sinks[target.suffix.lower()](stack, temporary, columns)
-        for piece in pieces:
-            sink.write(piece, rows)
-            for row, reason in sorted(piece.reasons.items()):
-                first_reason = first_reason or f"molecule {rows + row}, {shown(piece.names[row])} {reason}"
-            rows += len(piece.names)
-            encoded += len(piece.names) - len(piece.reasons)
-            nodes += len(piece.encoding)
+        return write_pieces(sink, pieces)
+
+
+def columns_of(kind: EncodingKind, k: int, places: tuple[str, ...] = _TABLE_COLUMNS) -> tuple[str, ...]:
+    """The names of a Parquet file's columns: `places` of nodes or pairs, the encoding's, and the reason."""
+    others = (_OTHER[places],) if kind.level == "pair" else ()
+    return (*places, *others, *(f"{kind.name}_{column}" for column in range(1, k + 1)), "reason")
+
+
+def write_pieces(sink: Sink, pieces: Iterable[EncodedPiece], first_row: int = 0) -> Written:
+    """Write encodings whose first row is number `first_row` of the source."""
+    rows = encoded = nodes = 0
+    first_reason: str | None = None
+    for piece in pieces:
+        sink.write(piece, first_row + rows)
+        for row, reason in sorted(piece.reasons.items()):
+            first_reason = first_reason or f"molecule {first_row + rows + row}, {shown(piece.names[row])} {reason}"
+        rows += len(piece.names)
+        encoded += len(piece.names) - len(piece.reasons)
+        nodes += len(piece.encoding)
     return Written(rows, encoded, nodes, first_reason)
 
 
 def _table(
-    source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int
+    source: str | os.PathLike[str], smiles_column: str | None, kind: EncodingKind, k: int, processes: int | None
 ) -> Iterator[EncodedPiece]:
     with progress_bar("molecules", None) as advance:
-        at_once = _ROWS if kind.level == "node" else _ROWS_OF_PAIRS
-        for chunk in iter_table_chunks(source, rows=at_once, keep_empty=True):
-            column = find_smiles_column(chunk.columns, smiles_column, str(source))
-            smiles = chunk.column(column)
-            found = smiles_to_graphs(smiles, OGBFeatures())
-            batch = found.graphs.batch()
-            encoding, places = _encode(kind, batch.edge_index, k, batch=batch.batch)
-            counts = np.zeros(len(smiles), dtype=np.int64)
-            counts[found.rows] = np.diff(found.graphs.node_ptr) ** (1 if kind.level == "node" else 2)
-            first = (batch.ptr[batch.batch])[places[0]]
-            nodes = tuple((place - first).numpy() for place in places)
-            yield EncodedPiece(smiles, counts, nodes, encoding.numpy(), found.reasons)
+        for chunk in iter_table_chunks(source, rows=rows_at_once(kind), keep_empty=True):
+            smiles = chunk.column(find_smiles_column(chunk.columns, smiles_column, str(source)))
+            yield encode_molecules(smiles, kind, k, processes)
             advance(len(smiles))
+
+
+def rows_at_once(kind: EncodingKind) -> int:
+    """How many molecules are encoded together, so that their encodings fit into memory."""
+    return _ROWS if kind.level == "node" else _ROWS_OF_PAIRS
+
+
+def encode_molecules(smiles: list[str], kind: EncodingKind, k: int, processes: int | None = None) -> EncodedPiece:
+    """The encodings of some molecules."""
+    found = smiles_to_graphs(smiles, OGBFeatures(), processes=processes)
+    batch = found.graphs.batch()
+    encoding, places = _encode(kind, batch.edge_index, k, batch=batch.batch)
+    counts = np.zeros(len(smiles), dtype=np.int64)
+    counts[found.rows] = np.diff(found.graphs.node_ptr) ** (1 if kind.level == "node" else 2)
+    first = (batch.ptr[batch.batch])[places[0]]
+    nodes = tuple((place - first).numpy() for place in places)
+    return EncodedPiece(smiles, counts, nodes, encoding.numpy(), found.reasons)
 
 
 def _graph_file(source: str | os.PathLike[str], kind: EncodingKind, k: int) -> Iterator[EncodedPiece]:
@@ -160,14 +178,14 @@ def _encode(
     return values, tuple(pairs)
 
 
-class _Sink(Protocol):
+class Sink(Protocol):
     """Something encodings are written to, piece after piece."""
 
     def write(self, piece: EncodedPiece, first: int) -> None:
         """Add a piece whose first row is number `first` of the source."""
 
 
-class _ToParquet:
+class ParquetSink:
     def __init__(self, stack: ExitStack, path: Path, columns: tuple[str, ...]) -> None:
         self.writer, self.columns = stack.enter_context(ParquetWriter(path)), columns
 
@@ -196,7 +214,7 @@ def _at(values: NDArray[Any], place: NDArray[np.int64]) -> Any:
     return pa.array(padded[place], mask=place < 0)
 
 
-class _ToNpz:
+class NpzSink:
     def __init__(self, stack: ExitStack, path: Path, columns: tuple[str, ...]) -> None:
         self.writer = stack.enter_context(NpzWriter(path, compressed=True))
         self.writer.append("offsets", np.zeros(1, dtype=np.int64))

@@ -77,41 +77,68 @@ def predict_table(
     started = time.perf_counter()
     chunks, name = _source(table, smiles_column)
     first = next(chunks)
-    trained_on = predictor.members[0].experiment.table
-    column = column_with_smiles(first.columns, smiles_column, trained_on.smiles if trained_on else None, name)
-    names = new_names(predictor, first.columns)
-    if nearest:
-        predictor.check_known()
-        names |= {_not_taken(column, first.columns): is_number for column, is_number in NEAREST.items()}
+    wider = WiderTable.plan(predictor, first.columns, name, smiles_column=smiles_column, nearest=nearest)
     rows = without = 0
     with ExitStack() as stack:
         vectors = None
         if embeddings is not None:
             vectors = stack.enter_context(open_embeddings(embeddings))
-        numeric = {**dict.fromkeys(first.columns, False), **names}
-        writer = stack.enter_context(open_table(output, numeric, _parquet_schema(table)))
+        writer = stack.enter_context(open_table(output, wider.columns, _parquet_schema(table)))
         total = count_rows(table) if isinstance(table, str | os.PathLike) else len(table)
         advance = stack.enter_context(progress_bar("predict", total))
-        everything: Iterable[TableChunk] = chain([first], chunks)
-        check_extra_columns(predictor, first.columns, name)
-        numbers = partial(extra_numbers, predictor)
-        for chunk, part in predictor.predict_pieces(everything, lambda one: one.column(column), processes, numbers):
-            cells: Iterable[list[Cell]] = new_cells(predictor, part)
-            if nearest:
-                near = nearest_cells(predictor, chunk.column(column), part)
-                cells = ([*some, *others] for some, others in zip(cells, near, strict=True))
-            writer.write([[*row, *some] for row, some in zip(chunk.rows, cells, strict=True)])
+        for chunk, part, wider_rows in wider.rows(chain([first], chunks), processes):
+            writer.write(wider_rows)
+            texts = chunk.column(wider.smiles_column)
             if vectors is not None:
-                vectors.write(rows, chunk.column(column), part)
+                vectors.write(rows, texts, part)
             if watch is not None:
-                extra = numbers(chunk)
-                texts = chunk.column(column)
+                extra = extra_numbers(predictor, chunk)
                 for row in part.rows.tolist():
                     watch(rows + row + 1, texts[row], extra[row] if predictor.extra_names else None)
             rows += len(chunk)
             without += len(part.reasons)
             advance(len(chunk))
-    return TableSummary(rows, without, column, time.perf_counter() - started)
+    return TableSummary(rows, without, wider.smiles_column, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class WiderTable:
+    """A table with predictions beside its columns: `columns` are all names, and whether they hold numbers.
+
+    It holds no rows, so it can be sent to wherever they are.
+    """
+
+    predictor: Predictor
+    smiles_column: str
+    columns: dict[str, bool]
+    nearest: bool
+
+    @classmethod
+    def plan(
+        cls, predictor: Predictor, columns: tuple[str, ...], name: str, *, smiles_column: str | None, nearest: bool
+    ) -> WiderTable:
+        """What becomes of the table `name` with these columns; refused where it cannot be predicted."""
+        trained_on = predictor.members[0].experiment.table
+        column = column_with_smiles(columns, smiles_column, trained_on.smiles if trained_on else None, name)
+        check_extra_columns(predictor, columns, name)
+        names = new_names(predictor, columns)
+        if nearest:
+            predictor.check_known()
+            names |= {_not_taken(column, columns): is_number for column, is_number in NEAREST.items()}
+        return cls(predictor, column, {**dict.fromkeys(columns, False), **names}, nearest)
+
+    def rows(
+        self, chunks: Iterable[TableChunk], processes: int | None = None
+    ) -> Iterator[tuple[TableChunk, Predictions, list[list[Cell]]]]:
+        """Each chunk with its predictions, and with its rows as they are written, in order."""
+        numbers = partial(extra_numbers, self.predictor)
+        smiles_of = partial(TableChunk.column, name=self.smiles_column)
+        for chunk, part in self.predictor.predict_pieces(chunks, smiles_of, processes, numbers):
+            cells: Iterable[list[Cell]] = new_cells(self.predictor, part)
+            if self.nearest:
+                near = nearest_cells(self.predictor, smiles_of(chunk), part)
+                cells = ([*some, *others] for some, others in zip(cells, near, strict=True))
+            yield chunk, part, [[*row, *some] for row, some in zip(chunk.rows, cells, strict=True)]
 
 
 def check_extra_columns(predictor: Predictor, columns: Sequence[str], name: str) -> None:

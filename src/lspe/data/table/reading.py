@@ -21,15 +21,17 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from lspe.data.errors import DataError
 from lspe.data.table.excel import excel_records, is_zip
+from lspe.data.table.parquet import Record, parquet_records
 from lspe.data.table.sdf import is_sdf, sdf_records
 
 _DELIMITERS = (",", "\t", ";", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LONGEST_FIELD = 10_000_000
+_NOT_DELIMITED: Record = (0, [""])
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ def iter_table_chunks(
         raise DataError(f"{name} cannot be read: {error.strerror or error}") from None
 
 
+def iter_parquet_chunks(
+    path: str | os.PathLike[str], begin: int, end: int, *, rows: int = 10_000
+) -> Iterator[TableChunk]:
+    """The rows `begin` to `end` (from 0) of a Parquet file, those without a value too, at most `rows` at a time."""
+    with Path(path).open("rb") as file, closing(parquet_records(file, str(path), begin, end)) as records:
+        yield from _chunks(chain([_NOT_DELIMITED], records), str(path), rows, keep_empty=True)
+
+
 @contextmanager
 def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     """The file's bytes, decompressed where they are gzip's."""
@@ -95,19 +105,16 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
         yield file
 
 
-Record = tuple[int, list[str]]
-
-
 def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
     """First what separates the columns, then row number and values of each row, the header first."""
     if file.peek(4)[:4] == b"PAR1":
-        yield 0, [""]
-        yield from _parquet_records(file, name)
+        yield _NOT_DELIMITED
+        yield from parquet_records(file, name)
     elif is_zip(file.peek(4)):
-        yield 0, [""]
+        yield _NOT_DELIMITED
         yield from excel_records(file, name)
     elif is_sdf(file.peek(1000)):
-        yield 0, [""]
+        yield _NOT_DELIMITED
         yield from sdf_records(file)
     else:
         yield from _text_records(file, name)
@@ -164,27 +171,6 @@ def _without_nul(lines: Iterable[str]) -> Iterator[str]:
 
 def _delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-
-
-def _parquet_records(file: BinaryIO, name: str) -> Generator[Record]:
-    """Row number and values of each row of a Parquet file, its column names first."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    seekable = file if file.seekable() else io.BytesIO(file.read())
-    try:
-        table = pq.ParquetFile(seekable)
-        yield 1, list(table.schema_arrow.names)
-        number = 1
-        for batch in table.iter_batches(10_000):
-            columns = [
-                ["" if value is None else str(value) for value in column.to_pylist()] for column in batch.columns
-            ]
-            for values in zip(*columns, strict=True):
-                number += 1
-                yield number, list(values)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{name} is a damaged Parquet file: {error}") from None
 
 
 def _chunks(records: Iterator[Record], name: str, rows: int, keep_empty: bool) -> Iterator[TableChunk]:
