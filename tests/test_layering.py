@@ -58,7 +58,7 @@ HOUSE: dict[str, set[str]] = {
         *("config", "data", "errors", "experiment", "files", "for_people", "html_report", "locations", "own_parts"),
         *("sources", "training", "workflow"),
     },
-    "tuning": {"errors", "experiment", "files", "training"},
+    "tuning": {"errors", "experiment", "files", "plots", "training"},
     "reproduce": {"config", "data", "errors", "experiment", "files", "locations", "plots", "predict", "training"},
     "explore": {"_version", "data", "encodings", "errors", "isomorphism", "nn", "plots", "predict"},
 }

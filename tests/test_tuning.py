@@ -7,15 +7,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from lspe import tuning
 from lspe.cli.main import app
 from lspe.errors import UserError
 from lspe.experiment import Experiment, override, read_experiment
+from lspe.plots import search
 from tests.small import experiment, write_table
 
 pytest.importorskip("optuna")
@@ -63,6 +66,40 @@ def test_a_search_finds_what_is_best_and_goes_on(small: Experiment, tmp_path: Pa
     assert not list(folder.glob("trial[0-9]*"))
     with pytest.raises(UserError, match="a search for another table or with other settings"):
         tuning.tune(tuning.with_settings(small, {"model.k": 3}), folder, minutes=5)
+
+
+def test_pictures_show_how_the_search_went_and_what_mattered(
+    small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losses that depend on one of two settings alone: it explains nearly all of their variance."""
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(search, "setting_importance", lambda shares: drawn.update(shares) or Figure())
+    monkeypatch.setattr(search, "search_history", lambda trials: drawn.update(trials=trials) or Figure())
+
+    def fitted(chosen: Experiment, *_: Any, progress: Any, **__: Any) -> None:
+        progress.lowest = float(chosen.model.layers)
+
+    monkeypatch.setattr(tuning, "fit", fitted)
+    tuning.tune(small, tmp_path / "tuned", minutes=5, trials=4)
+    assert [one.number for one in drawn["trials"]] == [0, 1, 2, 3]
+    assert not (tmp_path / "tuned" / tuning.IMPORTANCE).exists()
+    tuning.tune(small, tmp_path / "tuned", minutes=5, trials=16)
+    assert (tmp_path / "tuned" / tuning.HISTORY).is_file()
+    assert (tmp_path / "tuned" / tuning.IMPORTANCE).is_file()
+    assert drawn["model.layers"] > 0.9 > 0.1 > drawn["training.protocol.lr"]
+    assert [one.loss for one in drawn["trials"]] == [
+        pytest.approx(float(row["validation_loss"])) for row in trials(tmp_path / "tuned")
+    ]
+
+
+def test_history_and_importance_show_every_trial_and_setting() -> None:
+    trials = [search.TrialResult(0, 3.0, True), search.TrialResult(1, 4.0, False), search.TrialResult(2, 2.0, True)]
+    [axes] = search.search_history(trials).axes
+    [lowest] = axes.lines
+    assert lowest.get_ydata().tolist() == [3.0, 2.0]
+    assert [len(one.get_offsets()) for one in axes.collections] == [2, 1]
+    [axes] = search.setting_importance({"a": 0.2, "b": 0.8}).axes
+    assert [bar.get_width() for bar in axes.patches] == [0.2, 0.8]
 
 
 def test_a_budget_that_is_used_up_searches_no_further(small: Experiment, tmp_path: Path) -> None:

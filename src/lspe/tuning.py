@@ -29,10 +29,15 @@ Study: TypeAlias = Any
 BEST = "best.yaml"
 TRIALS = "trials.csv"
 JOURNAL = "study.journal"
+HISTORY = "history.png"
+IMPORTANCE = "importance.png"
 _STUDY = "lspe"
 _AS_IT_IS = "as it is"
 _WARM_UP = FEWEST_EPOCHS // 4
 """Epochs that each trial may take, whatever its curve."""
+
+_FEWEST_FOR_IMPORTANCE = 8
+"""Trials with settings of their own below which it cannot be said what matters."""
 
 SPACE: dict[str, Callable[[Trial, str], Any]] = {
     "model.layers": lambda trial, name: trial.suggest_int(name, 2, 8),
@@ -184,15 +189,13 @@ def _seconds_used(study: Study) -> float:
 
 
 def _write(study: Study, experiment: Experiment, folder: Path) -> Tuned:
-    """best.yaml and trials.csv."""
+    """best.yaml, trials.csv and the pictures."""
     rows = [
         {
             "trial": trial.number,
             "state": trial.state.name.lower(),
             "epochs": len(trial.intermediate_values),
-            "validation_loss": trial.value
-            if trial.value is not None
-            else min(trial.intermediate_values.values(), default=None),
+            "validation_loss": _lowest_loss(trial),
             "seconds": None if trial.duration is None else round(trial.duration.total_seconds(), 1),
             **{place: trial.params.get(place) for place in SPACE},
         }
@@ -206,8 +209,33 @@ def _write(study: Study, experiment: Experiment, folder: Path) -> Tuned:
     best = study.best_trial
     path = folder / BEST
     write_text(path, f"# lspe train {path} --out runs/best\n{with_settings(experiment, best.params).to_yaml(folder)}")
+    _draw(study, folder)
     first = next((trial.value for trial in _finished(study) if _AS_IT_IS in trial.user_attrs), None)
     return Tuned(path, float(best.value or 0.0), dict(best.params), len(_finished(study)), first)
+
+
+def _lowest_loss(trial: Trial) -> float | None:
+    return trial.value if trial.value is not None else min(trial.intermediate_values.values(), default=None)
+
+
+def _draw(study: Study, folder: Path) -> None:
+    """How the search went; with enough trials also which settings mattered, by Optuna's functional ANOVA."""
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    from lspe.plots.search import TrialResult, search_history, setting_importance
+    from lspe.plots.style import save
+
+    seen = [
+        TrialResult(trial.number, loss, trial.state.name == "COMPLETE")
+        for trial in study.trials
+        if (loss := _lowest_loss(trial)) is not None
+    ]
+    save(search_history(seen), (folder / HISTORY).with_suffix(""), "png")
+    drawn = [trial for trial in _finished(study) if trial.params]
+    if len(drawn) >= _FEWEST_FOR_IMPORTANCE and len({trial.value for trial in drawn}) > 1:
+        evaluator = FanovaImportanceEvaluator(seed=0)
+        shares = get_param_importances(study, evaluator=evaluator, params=list(SPACE))
+        save(setting_importance(shares), (folder / IMPORTANCE).with_suffix(""), "png")
 
 
 def _in_words(settings: dict[str, Any]) -> str:

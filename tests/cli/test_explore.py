@@ -37,6 +37,7 @@ def test_it_listens_on_this_machine_only_and_opens_the_page(monkeypatch: pytest.
     assert host == "127.0.0.1"
     assert seen["page"] == f"http://127.0.0.1:{port}/"
     assert seen["page"] in output
+    assert output.index("Loading the explorer …") < output.index(seen["page"])
     seen.pop("page")
     run("--port", "0", "--no-browser")
     assert "page" not in seen

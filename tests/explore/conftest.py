@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import uvicorn
 
+from lspe import smiles_to_graphs
 from lspe.explore import create_app
-from tests.members import save
+from lspe.predict import load
+from lspe.predict.known import KNOWN, KnownMolecules, fingerprints_of
+from lspe.predict.member import GraphsWithEncodings
+from tests.members import OGB, save
+
+KNOWN_SMILES = ["CC(C)Cc1ccccc1", "CC(C(=O)O)c1ccccc1", "CCO", "C[C@H](N)C(=O)O", "c1ccccc1", "CCCCCC", "Cc1ccccc1O"]
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = [
@@ -54,8 +61,15 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network with random weights as a run."""
-    return save(tmp_path_factory.mktemp("runs") / "logS", tasks=("logS",), fragments="largest")
+    """A network with random weights as a run, and some molecules that it knows."""
+    folder = save(tmp_path_factory.mktemp("runs") / "logS", tasks=("logS",), fragments="largest")
+    network = load(folder, device="cpu").members[0]
+    graphs = smiles_to_graphs(KNOWN_SMILES, OGB).graphs
+    _, vectors = network.apply(GraphsWithEncodings(graphs))
+    labels = np.linspace(-4, 0, len(KNOWN_SMILES)).reshape(-1, 1)
+    bits = fingerprints_of(KNOWN_SMILES, "largest")
+    KnownMolecules(KNOWN_SMILES, [], labels, vectors.graph, bits).save(folder / KNOWN)
+    return folder
 
 
 @pytest.fixture(scope="session")

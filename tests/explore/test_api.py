@@ -55,6 +55,16 @@ def test_encode_gives_the_molecule_its_walks_and_its_kinds(client: httpx.Client,
         assert max(answer["kinds"][step]) + 1 == int(uniqueness(torch.from_numpy(expected[:, : step + 1])))
 
 
+def test_molecules_come_with_the_lines_of_rdkit_and_other_graphs_without(client: httpx.Client) -> None:
+    flat, wedged, graph = (
+        client.post("/api/encode", json={"graph": text}).raise_for_status().json()["picture"]
+        for text in ("CC(N)C(=O)O", "C[C@H](N)C(=O)O", "csl-11-2")
+    )
+    assert graph is None
+    assert len(wedged["strokes"]) != len(flat["strokes"])
+    assert all(set(stroke) == {"path", "filled", "width"} for stroke in wedged["strokes"])
+
+
 def test_the_sixty_atom_molecule_has_sixty_atoms() -> None:
     assert Chem.MolFromSmiles(SIXTY_ATOMS).GetNumAtoms() == 60
 
@@ -140,7 +150,7 @@ def malformed(count: int) -> Iterator[tuple[str, bytes]]:
     """Paths and bodies that hold no proper question, in many ways."""
     rng = random.Random(0)
     bad_values: list[Any] = [None, True, 1.5, -1, 10**30, [], {}, "", " ", "\n", "\x00", "é", "𝔘", "C\x7f", "C" * 1001]
-    paths = ("/api/encode", "/api/compare", "/api/predict", "/api/positions")
+    paths = ("/api/encode", "/api/compare", "/api/predict", "/api/explain", "/api/positions")
     alphabet = string.printable
     for number in range(count):
         path = rng.choice(paths)
@@ -204,6 +214,7 @@ def test_50_questions_at_once_get_the_answers_they_get_alone(client: httpx.Clien
         ("compare", {"first": "CC", "second": "CO", "encoding": "rrwp"}, "side by side by 'rrwp'"),
         ("compare", {"first": "CC", "second": "C("}, "'C('"),
         ("predict", {"smiles": "CC"}, "started without a run: lspe explore RUN"),
+        ("explain", {"smiles": "CC"}, "started without a run"),
         ("positions", {"smiles": "CC"}, "started without a run"),
     ],
 )
@@ -261,7 +272,8 @@ def test_files_outside_the_page_are_not_served(client: httpx.Client) -> None:
 def test_the_description_covers_every_operation(client: httpx.Client) -> None:
     description = client.get("/openapi.json").raise_for_status().json()
     assert set(description["paths"]) == {
-        f"/api/{name}" for name in ("examples", "kinds", "encode", "compare", "about", "predict", "positions")
+        f"/api/{name}"
+        for name in ("examples", "kinds", "encode", "compare", "about", "predict", "explain", "positions")
     }
     for methods in description["paths"].values():
         for operation in methods.values():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lspe.encodings import KINDS, find_kind
@@ -60,14 +61,53 @@ def colours(page: Any, panel: int = 0) -> list[str]:
     return list(discs.evaluate_all("discs => discs.map(disc => disc.style.fill)"))
 
 
+def names_of_atoms(page: Any) -> list[str]:
+    labels = page.locator(".molecule .node").evaluate_all("nodes => nodes.map(node => node.ariaLabel)")
+    return [re.search(r"\((.+?)\)", label)[1] for label in labels]
+
+
 def test_a_typed_molecule_is_drawn_atom_by_atom(open_page: Open) -> None:
     page = open_page()
     ask(page, IBUPROFEN)
     expect(page.locator(".panel h2")).to_have_text(IBUPROFEN)
     expect(page.locator(".molecule .node")).to_have_count(15)
     expect(page.locator(".heatmap .row")).to_have_count(15)
-    assert page.locator(".molecule .node text").all_text_contents() == [*"CCCCCCCCCCCCCOO"]
+    assert names_of_atoms(page) == [*"CCCCCCCCCCCCCOO"]
     expect(page.locator(".count")).to_have_text("11 distinct of 15 atoms")
+
+
+def test_molecules_are_drawn_by_rdkit_with_their_stereo_and_numbered_on_demand(open_page: Open) -> None:
+    page = open_page("/#first=C[C@H](N)C(=O)O")
+    drawn = page.locator(".molecule .drawn")
+    wedged = drawn.locator("path").count()
+    assert page.locator(".molecule .node text").all_text_contents() == [""] * 6  # RDKit writes the letters
+    letters, disc = drawn.locator("path.filled").last, page.locator(".molecule .node .disc").last
+    apart = abs(letters.bounding_box()["x"] - disc.bounding_box()["x"])
+    assert apart < 2 * disc.bounding_box()["width"]
+    page.get_by_role("radio", name="Number").check()
+    assert page.locator(".molecule .node text").all_text_contents() == [*"123456"]
+    ask(page, "CC(N)C(=O)O")
+    expect(page.locator(".panel h2")).to_have_text("CC(N)C(=O)O")
+    assert drawn.locator("path").count() != wedged
+    page.goto("/#first=csl-11-2")
+    page.reload()
+    expect(page.locator(".molecule .bond")).to_have_count(22)
+    expect(drawn).to_have_count(0)
+
+
+def test_a_sign_is_seen_until_there_is_something_to_see(browser: Any, address: str) -> None:
+    page = browser.new_page(base_url=address)
+    held: list[Any] = []
+    page.route("**/api/encode", lambda route: held.append(route))
+    page.goto("/")
+    sign = page.get_by_role("status").filter(has_text="Loading")
+    expect(sign).to_be_visible()
+    page.wait_for_function("() => document.querySelector('#examples button')")
+    expect(sign).to_be_visible()
+    held[0].continue_()
+    page.locator(".panel .node").first.wait_for()
+    expect(sign).to_be_hidden()
+    page.close()
 
 
 def test_the_slider_colours_atoms_by_distinct_encodings(open_page: Open) -> None:
@@ -302,7 +342,7 @@ def test_a_run_predicts_and_shows_its_positions_layer_by_layer(
     value = float(load(run_folder).predict(IBUPROFEN)[0])
     expect(page.locator(".prediction")).to_have_text(f"logS {f'{value:.4g}'.replace('-', '−')}")
     positions = page.locator(".positions")
-    expect(positions.locator(".node")).to_have_count(15)
+    expect(positions.locator(".node")).to_have_count(15, timeout=30_000)
     seen = set()
     for layer in (0, 1, 2):
         positions.get_by_role("slider", name="Layer").evaluate(
@@ -313,6 +353,32 @@ def test_a_run_predicts_and_shows_its_positions_layer_by_layer(
     assert len(seen) == 3
     positions.locator(".node").nth(4).hover()
     expect(positions.locator(".row.active .name")).to_have_text("C 5")
+
+
+def test_a_run_says_why_and_shows_its_nearest_molecules(
+    open_page: Open, address_with_run: str, run_folder: Path
+) -> None:
+    page = open_page(f"/#first={IBUPROFEN}", base=address_with_run)
+    why, expected = page.locator(".why"), load(run_folder).explain(IBUPROFEN)
+    expect(why.locator(".node")).to_have_count(15, timeout=30_000)
+    fills = why.locator(".disc").evaluate_all("discs => discs.map(disc => disc.style.fill)")
+    for fill, value in zip(fills, expected.atoms[:, 0], strict=True):
+        assert fill.startswith("rgba(213, 94, 0" if value > 0 else "rgba(0, 114, 178")
+    strength = [float(re.search(r"([\d.]+)\)$", fill)[1]) for fill in fills]
+    assert int(np.argmax(strength)) == int(np.abs(expected.atoms[:, 0]).argmax())
+    assert why.locator(".push").evaluate_all("lines => lines.every(line => line.style.stroke.startsWith('rgb'))")
+    why.locator(".node").nth(13).hover()
+    expect(why.locator(".readout")).to_contain_text("Atom 14 (O) adds ")
+    rows = why.locator(".parts tr")
+    expect(rows.first).to_contain_text("baseline")
+    expect(rows.last).to_contain_text("logS")
+    cards = why.locator(".near button")
+    expect(cards).to_have_count(len(expected.neighbours))
+    nearest = expected.neighbours[0]
+    expect(cards.first).to_contain_text(f"Tanimoto {nearest.tanimoto:.2f}")
+    cards.first.click()
+    expect(page.locator("#first")).to_have_value(nearest.smiles)
+    expect(page.locator(".panel h2")).to_have_text(nearest.smiles)
 
 
 def test_a_run_leaves_graphs_that_are_no_molecules_alone(open_page: Open, address_with_run: str) -> None:

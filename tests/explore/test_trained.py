@@ -45,8 +45,51 @@ def test_predictions_are_those_of_predict(run_client: httpx.Client, run_folder: 
     for smiles in (IBUPROFEN, "C", "[Na+].CCO"):
         values = run_client.post("/api/predict", json={"smiles": smiles}).raise_for_status().json()["values"]
         assert values == [
-            {"name": "logS", "value": pytest.approx(float(model.predict(smiles)[0]), abs=1e-6), "sd": None}
+            {
+                "name": "logS",
+                "value": pytest.approx(float(model.predict(smiles)[0]), abs=1e-6),
+                "sd": None,
+                "low": None,
+                "high": None,
+            }
         ]
+
+
+def test_intervals_stand_beside_the_values(run_folder: Path) -> None:
+    trained = Trained(run_folder)
+    trained.predictor.half_widths = np.array([0.7])
+    (value,) = trained.predict("CCO").values
+    assert (value.low, value.high) == (pytest.approx(value.value - 0.7), pytest.approx(value.value + 0.7))
+
+
+def test_explanations_are_those_of_the_model(run_client: httpx.Client, run_folder: Path) -> None:
+    answer = run_client.post("/api/explain", json={"smiles": f"[Na+].{IBUPROFEN}"}).raise_for_status().json()
+    expected = load(run_folder).explain(f"[Na+].{IBUPROFEN}")
+    (value,) = answer["values"]
+    assert value["name"] == "logS"
+    np.testing.assert_allclose(value["atoms"], expected.atoms[:, 0], atol=1e-6)
+    np.testing.assert_allclose(value["positions"], expected.positions[:, 0], atol=1e-6)
+    np.testing.assert_allclose(value["bonds"], expected.bonds[:, 0], atol=1e-6)
+    assert [[edge["first"], edge["second"]] for edge in answer["edges"]] == expected.ends.tolist()
+    assert sum(part["value"] for part in value["parts"]) == pytest.approx(value["value"], abs=1e-6)
+    assert sum(value["atoms"]) == pytest.approx(
+        next(part["value"] for part in value["parts"] if part["name"] == "atoms"), abs=1e-6
+    )
+    assert [node["label"] for node in answer["nodes"]] == list(expected.symbols)  # those of the fragment that counts
+    assert answer["networks"] == 1
+
+
+def test_the_nearest_training_molecules_come_with_what_is_known_of_them(
+    run_client: httpx.Client, run_folder: Path
+) -> None:
+    answer = run_client.post("/api/explain", json={"smiles": IBUPROFEN}).raise_for_status().json()
+    expected = load(run_folder).explain(IBUPROFEN).neighbours
+    assert [one["smiles"] for one in answer["near"]] == [one.smiles for one in expected]
+    assert answer["near"][0]["smiles"] == "CC(C(=O)O)c1ccccc1"
+    for one, neighbour in zip(answer["near"], expected, strict=True):
+        assert one["labels"] == [{"name": "logS", "value": pytest.approx(neighbour.labels[0])}]
+        assert one["tanimoto"] == pytest.approx(neighbour.tanimoto)
+        assert one["picture"]["strokes"]
 
 
 def test_positions_are_those_of_the_layers(run_client: httpx.Client, run_folder: Path) -> None:
@@ -94,7 +137,7 @@ def test_questions_at_once_do_not_see_each_others_layers(run_client: httpx.Clien
 
 
 def test_what_the_run_cannot_take_is_said_in_words(run_client: httpx.Client) -> None:
-    for path in ("predict", "positions"):
+    for path in ("predict", "explain", "positions"):
         for smiles, words in (("C(", "'C('"), ("C" * 201, "at most 200"), ("csl-11-2", "not a SMILES")):
             answer = run_client.post(f"/api/{path}", json={"smiles": smiles})
             assert answer.status_code == 422

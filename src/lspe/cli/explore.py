@@ -23,16 +23,12 @@ def explore(
     import socket
     import webbrowser
 
-    from lspe.cli.console import console
-
+    typer.echo(f"Loading {'the explorer' if run is None else run} …")
     try:
+        import fastapi  # noqa: F401
         import uvicorn
-
-        from lspe.explore import create_app
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed; get it with: pip install 'lspe[explore]'") from None
-
-    app = create_app(run)
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # named, so that asyncio sends answers without delay
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -41,8 +37,11 @@ def explore(
         except OSError as error:
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
             raise UserError(f"port {port} {reason}; choose another one: lspe explore --port 0") from None
+        from lspe.explore import create_app
+
+        app = create_app(run)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        console().print(f"The explorer is at {address} (Ctrl+C ends it)", highlight=False)
+        typer.echo(f"The explorer is at {address} (Ctrl+C ends it)")
         if browser:
             webbrowser.open(address)
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

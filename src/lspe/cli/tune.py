@@ -52,4 +52,5 @@ def tune(
     if found.first_loss is not None:
         better = f" (the default: {found.first_loss:.4f})"
     typer.echo(f"lowest validation loss of {found.trials} trials: {found.loss:.4f}{better}")
+    typer.echo(f"how it went: {found.path.with_name('history.png')}, {found.path.with_name('trials.csv')}")
     typer.echo(f"train it with:\n  lspe train {found.path} --out runs/tuned")

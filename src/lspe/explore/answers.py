@@ -1,29 +1,24 @@
 """The answers of the explorer: graphs with their encodings, and what tells two graphs apart."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from lspe.data.molecules.smiles import parse
 from lspe.encodings import KINDS, EncodingKind, encode, encode_pairs, find_kind, kinds_by_column
 from lspe.errors import UserError
+from lspe.explore.drawing import Drawn, read_graph
 from lspe.explore.schema import (
-    MAX_ATOMS,
     ComparedGraphs,
     CompareQuery,
-    Edge,
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
     Kind,
-    Node,
     Verdict,
 )
 from lspe.isomorphism import compare_encodings, in_words, random_walk_test, weisfeiler_lehman_test
-from lspe.plots.drawable_graphs import Sketch, sketch_molecule
+from lspe.plots.drawable_graphs import Sketch
 from lspe.plots.examples import BICYCLOPENTYL, DECALIN, EXAMPLES
 
 _FULLERENE = (
@@ -67,11 +62,12 @@ def kinds() -> list[Kind]:
 
 def encode_graph(query: EncodeQuery) -> EncodedGraph:
     """A graph with its encoding; with that of the pairs of one node where it is one of pairs."""
-    sketch = read_graph(query.graph)
+    drawn = read_graph(query.graph)
+    sketch = drawn.sketch
     if query.origin >= sketch.num_nodes:
         raise UserError(f"origin: the graph has no node {query.origin}; its {sketch.num_nodes} are numbered from 0")
     encoding = _encoding(sketch, query.encoding, query.k, query.origin)
-    return _answer(query.graph, sketch, encoding, kinds_by_column(encoding).tolist())
+    return _answer(query.graph, drawn, encoding, kinds_by_column(encoding).tolist())
 
 
 def compare_graphs(query: CompareQuery) -> ComparedGraphs:
@@ -79,7 +75,8 @@ def compare_graphs(query: CompareQuery) -> ComparedGraphs:
     tell them apart.
     """
     texts = query.first, query.second
-    sketches = [read_graph(text) for text in texts]
+    drawn = [read_graph(text) for text in texts]
+    sketches = [one.sketch for one in drawn]
     if query.elements and not all(sketch.is_molecule for sketch in sketches):
         raise UserError("only molecules have elements; leave them out to compare other graphs")
     if not _is_comparable(find_kind(query.encoding)):
@@ -88,10 +85,8 @@ def compare_graphs(query: CompareQuery) -> ComparedGraphs:
     kinds = kinds_by_column(torch.cat(encodings)).numpy()
     split = sketches[0].num_nodes
     first, second = (
-        _answer(text, sketch, encoding, part.tolist())
-        for text, sketch, encoding, part in zip(
-            texts, sketches, encodings, (kinds[:, :split], kinds[:, split:]), strict=True
-        )
+        _answer(text, one, encoding, part.tolist())
+        for text, one, encoding, part in zip(texts, drawn, encodings, (kinds[:, :split], kinds[:, split:]), strict=True)
     )
     graphs = [sketch.to_networkx() for sketch in sketches]
     label = "element" if query.elements else None
@@ -105,23 +100,6 @@ def compare_graphs(query: CompareQuery) -> ComparedGraphs:
         encodings=compare_encodings(*graphs, k=query.k, label=label),
         summary=in_words(walk, refinement),
     )
-
-
-@lru_cache(maxsize=128)
-def read_graph(text: str) -> Sketch:
-    """The graph of a SMILES string or the example of that name, if it is not too large."""
-    name = text.strip()
-    if name in EXAMPLES:
-        return EXAMPLES[name].sketch()
-    return sketch_molecule(read_molecule(name))
-
-
-def read_molecule(smiles: str) -> Any:
-    """The molecule of a SMILES string, if it is not too large."""
-    mol = parse(smiles)
-    if mol.GetNumAtoms() > MAX_ATOMS:
-        raise UserError(f"the molecule has {mol.GetNumAtoms()} atoms; at most {MAX_ATOMS} are shown here")
-    return mol
 
 
 def _encoding(sketch: Sketch, name: str, k: int, origin: int = 0) -> Tensor:
@@ -139,26 +117,12 @@ def _is_comparable(kind: EncodingKind) -> bool:
     return kind.level == "node" and kind.comparable is None
 
 
-def drawing(sketch: Sketch) -> dict[str, Any]:
-    """The nodes and edges of a graph, ready to be drawn."""
-    return {
-        "nodes": [
-            Node(label=sketch.label(node), x=round(float(x), 3), y=round(float(y), 3))
-            for node, (x, y) in enumerate(sketch.places)
-        ],
-        "edges": [
-            Edge(first=int(i), second=int(j), order=order)
-            for (i, j), order in zip(sketch.edges, sketch.orders, strict=True)
-        ],
-    }
-
-
-def _answer(text: str, sketch: Sketch, encoding: Tensor, kinds: Sequence[Sequence[int]]) -> EncodedGraph:
+def _answer(text: str, drawn: Drawn, encoding: Tensor, kinds: Sequence[Sequence[int]]) -> EncodedGraph:
     name = text.strip()
     return EncodedGraph(
         title=EXAMPLES[name].title if name in EXAMPLES else name,
-        is_molecule=sketch.is_molecule,
-        **drawing(sketch),
+        is_molecule=drawn.sketch.is_molecule,
+        **drawn.parts(),
         encoding=[[round(value, 6) for value in row] for row in encoding.tolist()],
         kinds=[list(row) for row in kinds],
     )

@@ -22,6 +22,7 @@ from lspe.explore.schema import (
     EncodedGraph,
     EncodeQuery,
     ExampleGraph,
+    Explained,
     Kind,
     MoleculeQuery,
     Positions,
@@ -79,6 +80,11 @@ def create_app(run: str | os.PathLike[str] | None = None) -> FastAPI:
     def predict(query: MoleculeQuery) -> Prediction:
         """Predict a molecule with the run that the explorer was started with."""
         return _there(trained).predict(query.smiles.strip())
+
+    @app.post("/api/explain", tags=["run"])
+    def explain(query: MoleculeQuery) -> Explained:
+        """What each atom and bond adds to the prediction of a molecule, and which training molecules are like it."""
+        return _there(trained).explain(query.smiles.strip())
 
     @app.post("/api/positions", tags=["run"])
     def positions(query: MoleculeQuery) -> Positions:

@@ -73,13 +73,35 @@ class Edge(BaseModel):
     order: int
 
 
-class EncodedGraph(BaseModel):
+class Stroke(BaseModel):
+    """A path of SVG: an outline to fill, or a line of this width."""
+
+    path: str
+    filled: bool
+    width: float
+
+
+class Picture(BaseModel):
+    """How RDKit draws a molecule, with wedges, charges and hydrogens; a node is at origin + unit · (x, −y)."""
+
+    strokes: list[Stroke]
+    origin: tuple[float, float]
+    unit: float
+
+
+class Drawing(BaseModel):
+    """A graph, ready to be drawn."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    picture: Annotated[Picture | None, Field(description="Null for a graph that is no molecule.")]
+
+
+class EncodedGraph(Drawing):
     """A graph, how to draw it, and its encoding."""
 
     title: str
     is_molecule: bool
-    nodes: list[Node]
-    edges: list[Edge]
     encoding: Annotated[list[list[float]], Field(description="A row per node, a column per step.")]
     kinds: Annotated[
         list[list[int]],
@@ -162,11 +184,16 @@ class About(BaseModel):
 
 
 class Value(BaseModel):
-    """A predicted value in its original unit, or a probability; `sd` is the spread over the networks of an ensemble."""
+    """A predicted value in its original unit, or a probability; `sd` is the spread over the networks of an ensemble.
+
+    The true value is between `low` and `high` in 90 % of cases; null where that is not known.
+    """
 
     name: str
     value: float
     sd: float | None
+    low: float | None
+    high: float | None
 
 
 class Prediction(BaseModel):
@@ -175,12 +202,56 @@ class Prediction(BaseModel):
     values: list[Value]
 
 
-class Positions(BaseModel):
+class Part(BaseModel):
+    """Something that adds to a prediction."""
+
+    name: str
+    value: float
+
+
+class ExplainedValue(BaseModel):
+    """What adds up to one predicted value."""
+
+    name: str
+    value: float
+    parts: Annotated[list[Part], Field(description="They add up to the value.")]
+    atoms: Annotated[list[float], Field(description="What each atom adds, its position included.")]
+    positions: Annotated[list[float], Field(description="What of it is due to the atom's position in the graph.")]
+    bonds: Annotated[list[float], Field(description="What each bond adds, in the order of the edges.")]
+
+
+class Label(BaseModel):
+    """What is known of a molecule: a number, a class, or nothing."""
+
+    name: str
+    value: float | str | None
+
+
+class NearMolecule(Drawing):
+    """A molecule of the training set, and how similar it is, at most 1."""
+
+    smiles: str
+    name: str
+    labels: list[Label]
+    tanimoto: Annotated[float, Field(description="Of Morgan fingerprints.")]
+    learned: Annotated[float, Field(description="Of what the first network reads out of both.")]
+
+
+class Explained(Drawing):
+    """Why the run predicts what it does: which atoms and bonds push it, and which training molecules are near."""
+
+    title: str
+    values: list[ExplainedValue]
+    networks: Annotated[
+        float, Field(description="The weight of the networks; a forest, which has the rest, looks at no single atom.")
+    ]
+    near: list[NearMolecule]
+
+
+class Positions(Drawing):
     """The learned positions of each atom after each layer; the first is the embedded encoding."""
 
     title: str
-    nodes: list[Node]
-    edges: list[Edge]
     layers: Annotated[
         list[list[list[float]]],
         Field(

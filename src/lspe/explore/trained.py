@@ -13,12 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lspe.data.molecules.smiles import parse
 from lspe.errors import UserError
-from lspe.explore.answers import drawing, read_molecule
-from lspe.explore.schema import Positions, Prediction, RunAbout, Value
+from lspe.explore.drawing import drawn_smiles, read_molecule
+from lspe.explore.schema import (
+    Explained,
+    ExplainedValue,
+    Label,
+    NearMolecule,
+    Part,
+    Positions,
+    Prediction,
+    RunAbout,
+    Value,
+)
 from lspe.nn import Network
-from lspe.plots.drawable_graphs import sketch_molecule
 from lspe.predict import load
 from lspe.predict.predictions import Predictions
 
@@ -50,10 +58,50 @@ class Trained:
         """Values in original units, or probabilities."""
         with self._one_at_a_time:
             found = self._apply(smiles)
-        names = self.predictor.class_names or self.predictor.task_names
-        spread = [None] * len(names) if found.sd is None else found.sd[0].tolist()
-        values = zip(names, found.mean[0].tolist(), spread, strict=True)
-        return Prediction(values=[Value(name=str(name), value=value, sd=sd) for name, value, sd in values])
+        unknown = [None] * len(self._names)
+        spread = unknown if found.sd is None else found.sd[0].tolist()
+        half = self.predictor.half_widths
+        low, high = ((found.mean[0] + sign * half).tolist() if len(half) else unknown for sign in (-1, 1))
+        columns = zip(self._names, found.mean[0].tolist(), spread, low, high, strict=True)
+        return Prediction(
+            values=[
+                Value(name=name, value=value, sd=sd, low=least, high=most) for name, value, sd, least, most in columns
+            ]
+        )
+
+    def explain(self, smiles: str) -> Explained:
+        """What atoms and bonds add to the prediction, and the nearest training molecules."""
+        read_molecule(smiles)
+        with self._one_at_a_time:
+            found = self.predictor.explain(smiles)
+        values = [
+            ExplainedValue(
+                name=name,
+                value=found.value[number],
+                parts=[Part(name=part, value=value[number]) for part, value in found.parts().items() if value.any()],
+                atoms=found.atoms[:, number].tolist(),
+                positions=found.positions[:, number].tolist(),
+                bonds=found.bonds[:, number].tolist(),
+            )
+            for number, name in enumerate(self._names)
+        ]
+        near = [
+            NearMolecule(
+                smiles=one.smiles,
+                name=one.name,
+                labels=[
+                    Label(name=name, value=value)
+                    for name, value in zip(self.predictor.task_names, one.labels, strict=True)
+                ],
+                tanimoto=one.tanimoto,
+                learned=one.learned,
+                **drawn_smiles(one.smiles, self.predictor.fragments).parts(),
+            )
+            for one in found.neighbours
+        ]
+        share = float(self.predictor.weights[: len(self.predictor.members)].sum())
+        drawn = drawn_smiles(smiles, self.predictor.fragments)
+        return Explained(title=smiles, values=values, networks=share, near=near, **drawn.parts())
 
     def positions(self, smiles: str) -> Positions:
         """The positions after each layer, in their principal components over all layers."""
@@ -63,14 +111,18 @@ class Trained:
             self._apply(smiles)
         p = torch.stack(seen).double().numpy()
         components, explained = principal_components(p)
-        drawn = drawing(sketch_molecule(parse(smiles, fragments=self.predictor.fragments)))
         return Positions(
             title=smiles,
-            **drawn,
+            **drawn_smiles(smiles, self.predictor.fragments).parts(),
             layers=[[[round(value, 4) for value in atom] for atom in layer] for layer in components.tolist()],
             explained=explained,
             change=relative_change(p),
         )
+
+    @property
+    def _names(self) -> list[str]:
+        """Of the outputs."""
+        return [str(name) for name in self.predictor.class_names or self.predictor.task_names]
 
     def _apply(self, smiles: str) -> Predictions:
         read_molecule(smiles)

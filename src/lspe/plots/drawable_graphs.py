@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lspe.data.molecules.smiles import parse
-
-Mol = Any
-Places = NDArray[np.float64]
-
-_HIDDEN = 0.2
-_LARGEST_CAGE = 80
+from lspe.plots.places import Mol, Places, bonds_of, edge_array, molecule_places, normalised, spring_places
 
 
 @dataclass(frozen=True)
@@ -81,10 +76,9 @@ def sketch_molecule(mol: Mol) -> Sketch:
     mol = Chem.Mol(mol)
     if any(atom.GetIsAromatic() for atom in mol.GetAtoms()):
         Chem.Kekulize(mol, clearAromaticFlags=True)
-    bonds = _edge_array((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds())
     return Sketch(
-        _molecule_places(mol, bonds),
-        bonds,
+        molecule_places(mol),
+        bonds_of(mol),
         tuple(min(3, max(1, round(bond.GetBondTypeAsDouble()))) for bond in mol.GetBonds()),
         tuple(atom.GetSymbol() for atom in mol.GetAtoms()),
         tuple(atom.GetFormalCharge() for atom in mol.GetAtoms()),
@@ -111,77 +105,13 @@ def sketch_graph(graph: Any, places: Mapping[Any, Sequence[float]] | None = None
     """A networkx graph, at the `places` given, else where springs put its nodes."""
     number = {node: i for i, node in enumerate(graph)}
     if places is None:
-        places = _spring_places(graph)
-    edges = _edge_array(dict.fromkeys((number[i], number[j]) for i, j in graph.edges()))
+        places = spring_places(graph)
+    edges = edge_array(dict.fromkeys((number[i], number[j]) for i, j in graph.edges()))
     return Sketch(
-        _normalised(np.array([places[node] for node in number], dtype=float).reshape(-1, 2)),
+        normalised(np.array([places[node] for node in number], dtype=float).reshape(-1, 2)),
         edges,
         (1,) * len(edges),
         tuple(str(node) for node in number),
         (0,) * len(number),
         directed=graph.is_directed(),
     )
-
-
-def _edge_array(edges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    return np.array(list(edges), dtype=np.int64).reshape(-1, 2)
-
-
-def _molecule_places(mol: Mol, bonds: NDArray[np.int64]) -> Places:
-    """Where RDKit puts the atoms; those of a cage, which it lays on top of each other, where springs do if that is
-    better.
-    """
-    from rdkit.Chem import rdDepictor
-
-    mol.UpdatePropertyCache(strict=False)
-    rdDepictor.Compute2DCoords(mol, canonOrient=True)
-    rdDepictor.StraightenDepiction(mol)
-    places = _normalised(mol.GetConformer().GetPositions()[:, :2])
-    hidden = _hidden_bonds(places, bonds)
-    if hidden and len(places) <= _LARGEST_CAGE:
-        import networkx as nx
-
-        graph = nx.Graph(bonds.tolist())
-        graph.add_nodes_from(range(len(places)))
-        springs = _spring_places(graph, dict(enumerate(places.tolist())))
-        sprung = _normalised(np.array([springs[atom] for atom in range(len(places))]))
-        return sprung if _hidden_bonds(sprung, bonds) < hidden else places
-    return places
-
-
-def _hidden_bonds(places: Places, bonds: NDArray[np.int64]) -> int:
-    """How often a bond passes under an atom that is none of its ends."""
-    start, along = places[bonds[:, 0]], places[bonds[:, 1]] - places[bonds[:, 0]]
-    to_atom = places[None] - start[:, None]
-    length = np.maximum((along**2).sum(1), 1e-9)
-    part = np.clip((to_atom * along[:, None]).sum(2) / length[:, None], 0, 1)
-    distance = np.linalg.norm(to_atom - part[:, :, None] * along[:, None], axis=2)
-    np.put_along_axis(distance, bonds, np.inf, axis=1)
-    return int((distance < _HIDDEN).sum())
-
-
-def _spring_places(graph: Any, start: dict[Hashable, Any] | None = None) -> dict[Hashable, tuple[float, float]]:
-    """Each connected part by Kamada and Kawai's springs, and the parts side by side."""
-    import networkx as nx
-
-    undirected = nx.Graph(graph)
-    places: dict[Hashable, tuple[float, float]] = {}
-    right = 0.0
-    for part in nx.connected_components(undirected):
-        begin = None if start is None else {node: start[node] for node in part}
-        layout = nx.kamada_kawai_layout(undirected.subgraph(part), pos=begin, scale=max(0.5, len(part) ** 0.5 / 2))
-        left = min(x for x, _ in layout.values())
-        places |= {node: (x - left + right, y) for node, (x, y) in layout.items()}
-        right = max(x for x, _ in places.values()) + 1.0
-    return places
-
-
-def _normalised(places: Places) -> Places:
-    """Centred, and scaled so that the nearest neighbours of nodes are a distance of 1 away (the median)."""
-    from scipy.spatial import KDTree
-
-    if len(places) < 2:
-        return np.zeros_like(places)
-    distance, _ = KDTree(places).query(places, k=2)
-    nearest = float(np.median(distance[:, 1]))
-    return (places - (places.max(0) + places.min(0)) / 2) / (nearest if nearest > 1e-9 else 1.0)

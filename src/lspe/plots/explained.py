@@ -11,6 +11,7 @@ from lspe.data.molecules.smiles import parse
 from lspe.data.words import Fragments
 from lspe.errors import UserError
 from lspe.files import check_picture, make_folder
+from lspe.plots.molecule_pictures import placed
 from lspe.plots.style import OKABE_ITO
 from lspe.predict.explanation import Explanation, write_explanations
 from lspe.predict.predictions import Floats
@@ -32,7 +33,7 @@ def draw_explanation(explanation: Explanation, output: int = 0, *, fragments: Fr
     """
     from rdkit.Chem.Draw import rdMolDraw2D
 
-    mol = parse(explanation.smiles, fragments=fragments)
+    mol = placed(parse(explanation.smiles, fragments=fragments))
     atoms, bonds = explanation.atoms[:, output], explanation.bonds[:, output]
     largest = float(np.abs(np.concatenate([atoms, bonds])).max())
     of_atoms, of_bonds = _colours(atoms, largest), _colours(bonds, largest)
@@ -71,13 +72,7 @@ def _colours(values: Floats, largest: float) -> dict[int, tuple[float, float, fl
 
 
 def _legend(explanation: Explanation, output: int, largest: float) -> str:
-    parts = {
-        "atoms": explanation.atoms[:, output].sum(),
-        "bonds": explanation.bonds[:, output].sum(),
-        "descriptors": explanation.descriptors[output],
-        "forest": explanation.forest[output],
-        "calibration": explanation.calibration[output],
-    }
+    parts = {name: value[output] for name, value in explanation.parts().items() if name not in ("baseline", "rest")}
     shown = "".join(f" {value:+.3g} {name}" for name, value in parts.items() if value)
     first = f"{explanation.outputs[output]} {explanation.value[output]:.3g}, strongest colour {largest:.2g}"
     return f"{first}\n= {explanation.baseline[output]:.3g} baseline{shown}"

@@ -56,6 +56,18 @@ class Explanation:
     rest: Floats
     neighbours: tuple[Neighbour, ...]
 
+    def parts(self) -> dict[str, Floats]:
+        """What adds up to the value, [K] each; atoms and bonds as a whole."""
+        return {
+            "baseline": self.baseline,
+            "atoms": self.atoms.sum(axis=0),
+            "bonds": self.bonds.sum(axis=0),
+            "descriptors": self.descriptors,
+            "forest": self.forest,
+            "calibration": self.calibration,
+            "rest": self.rest,
+        }
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each part of the prediction; of an atom also what its position has of it."""
         for name in ("value", "baseline", "descriptors", "forest", "calibration", "rest"):

@@ -126,6 +126,7 @@ function paint() {
   const scale = scaleAt(k);
   for (const panel of state.panels) {
     panel.paint(k, chosen("labels"), scale);
+    panel.why?.paint();
     panel.positions?.paint();
   }
   const counts = state.panels[0].graph.kinds.map((_, step) => new Set(state.panels.flatMap((panel) => panel.graph.kinds[step])).size);
@@ -156,6 +157,16 @@ function light(kind, source) {
   }
 }
 
+// a molecule of the training set takes the place of the one that it is near to
+function follow(event) {
+  const near = event.target.closest("[data-smiles]");
+  if (!near) return;
+  by("first").value = near.dataset.smiles;
+  by("second").value = "";
+  show();
+  scrollTo({ top: 0 });
+}
+
 function exampleChip({ title, first, second, about }) {
   const chip = document.createElement("button");
   Object.assign(chip, { type: "button", className: "chip", textContent: title, title: about });
@@ -173,6 +184,7 @@ function listen() {
     show();
   });
   all('input[name="labels"]').forEach((radio) => radio.addEventListener("change", paint));
+  by("panels").addEventListener("click", follow);
   by("encoding").addEventListener("change", () => show());
   by("origin").addEventListener("change", () => show(steps.value));
   by("elements").addEventListener("change", () => show());
@@ -195,6 +207,7 @@ async function start() {
     const k = Number.parseInt(asked.get("k"), 10);
     await show(k >= 1 ? k : null);
   } catch (error) {
+    document.body.classList.remove("busy");
     complain(error.message);
   }
 }

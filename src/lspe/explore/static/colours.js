@@ -46,3 +46,10 @@ export function valueColour(value, low, high) {
   }
   return css(along(SIZES[theme], high > 0 ? value / high : 0));
 }
+
+// vermilion for what raises a prediction, blue for what lowers it, the fainter the less
+export function pushColour(value, most) {
+  const [raises, lowers] = isDark() ? ["240 130 50", "70 165 230"] : ["213 94 0", "0 114 178"];
+  const strength = most > 0 ? Math.abs(value) / most : 0;
+  return `rgb(${value > 0 ? raises : lowers} / ${(0.85 * strength).toFixed(3)})`;
+}

@@ -42,7 +42,7 @@ export class Panel {
     this.kinds = this.graph.kinds[k - 1];
     this.descriptions = this.graph.nodes.map((node, i) => ({
       t: scale(this.kinds[i]),
-      text: { label: node.label, kind: String(this.kinds[i] + 1), number: String(i + 1) }[labels],
+      text: { label: this.graph.picture ? null : node.label, kind: String(this.kinds[i] + 1), number: String(i + 1) }[labels],
       words: this.describe(i),
     }));
     this.molecule.paint(this.descriptions);

@@ -1,36 +1,41 @@
-// What the run behind the page makes of a molecule: its prediction, and its positions from layer to layer.
+// What the run behind the page makes of a molecule: its prediction, why, and its positions from layer to layer.
 
 import { post } from "./api.js";
 import { HeatmapView, list, short } from "./heatmap.js";
 import { MoleculeView } from "./molecule.js";
 import { StepSlider } from "./steps.js";
+import { WhyView, inUnits } from "./why.js";
 
-// fill in the prediction and the positions of a panel's molecule
+// fill in the prediction of a panel's molecule, what explains it, and the positions
 export async function showRun(panel, about, signal) {
   if (!panel.graph.is_molecule) return;
   const place = panel.article.querySelector(".prediction");
   const question = { smiles: panel.graph.title };
+  place.textContent = `${about.name} predicts …`;
+  place.hidden = false;
   try {
     const { values } = await post("/api/predict", question, signal);
     place.replaceChildren(...values.map((value) => predicted(value, about)));
-    place.hidden = false;
+    const why = new WhyView(panel.article, about);
+    why.show(await post("/api/explain", question, signal));
+    panel.why = why;
     if (!about.learns_positions) return;
     const positions = await post("/api/positions", question, signal);
     panel.positions = new PositionsView(panel.article, positions, about.name);
   } catch (error) {
     if (error.name === "AbortError") return;
+    panel.article.querySelector(".why")?.remove();
     place.textContent = `${about.name}: ${error.message}`;
-    place.hidden = false;
   }
 }
 
-function predicted({ name, value, sd }, about) {
+function predicted({ name, value, sd, low, high }, about) {
   const part = document.createElement("span");
   const number = document.createElement("strong");
-  const isProbability = about.task !== "regression";
-  number.textContent = isProbability ? `${Number((100 * value).toFixed(1))} %` : Number(value.toPrecision(4)).toString().replace("-", "−");
+  number.textContent = inUnits(value, about);
   part.append(`${name} `, number);
-  if (sd !== null) part.append(` ± ${isProbability ? `${Number((100 * sd).toFixed(1))} %` : Number(sd.toPrecision(2))}`);
+  if (sd !== null) part.append(` ± ${inUnits(sd, about, 2)}`);
+  if (low !== null) part.append(` · 90 %: ${inUnits(low, about, 3)} to ${inUnits(high, about, 3)}`);
   return part;
 }
 
@@ -47,8 +52,7 @@ class PositionsView {
     [this.low, this.high] = [Math.min(...first), Math.max(...first)];
     const last = positions.layers.at(-1);
     const names = positions.nodes.map(({ label }, i) => `${label} ${i + 1}`);
-    const graph = { ...positions, is_molecule: true };
-    this.molecule = new MoleculeView(part.querySelector(".molecule"), `Learned positions of ${positions.title}`, graph, onActive);
+    this.molecule = new MoleculeView(part.querySelector(".molecule"), `Learned positions of ${positions.title}`, positions, onActive);
     this.heatmap = new HeatmapView(part.querySelector(".heat"), {
       title: `Learned positions of ${positions.title} as a heat map`,
       names,
@@ -74,7 +78,7 @@ class PositionsView {
     const span = this.high - this.low;
     this.descriptions = this.positions.nodes.map(({ label }, i) => ({
       t: span > 1e-9 ? (values[i][0] - this.low) / span : 0.5,
-      text: label,
+      text: null,
       words: `atom ${i + 1} (${label}), layer ${layer}`,
     }));
     this.molecule.paint(this.descriptions);
