@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,22 +73,32 @@ def open_table(
 
 
 def _as_text(binary: Any) -> Any:
-    import io
-
     return io.TextIOWrapper(binary, encoding="utf-8", newline="")
 
 
 class _Delimited:
+    """Rows of cells to a text."""
+
     def __init__(self, file: Any, delimiter: str) -> None:
-        self.plain = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        self.quoted = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        self.file = file
+        self.delimiter = delimiter
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
-        for row in rows:
-            cells = [f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell for cell in row]
-            # the csv module leaves a carriage return without quotes, and readers take it for the end of the row
-            broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)
-            (self.quoted if broken else self.plain).writerow(cells)
+        written = [[f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
+        text = self._text(written)
+        if "\r" in text:  # the csv module leaves it without quotes, and readers take it for the end of the row
+            text = "".join(self._text([row], quoted=_has_return(row)) for row in written)
+        self.file.write(text)
+
+    def _text(self, rows: Sequence[Sequence[Cell]], quoted: bool = False) -> str:
+        text = io.StringIO(newline="")
+        quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
+        return text.getvalue()
+
+
+def _has_return(row: Sequence[Cell]) -> bool:
+    return any(isinstance(cell, str) and "\r" in cell for cell in row)
 
 
 class _Rows:

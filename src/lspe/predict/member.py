@@ -28,7 +28,7 @@ from lspe.training.objective import Objective
 from lspe.training.run import Interface, Run
 from lspe.training.words import Which
 
-_MOST_GRAPHS = 128
+_MOST_GRAPHS = 256
 _MOST_PAIRS = 2**22
 _MOST_EMBEDDED_PAIRS = 2**16
 
@@ -160,6 +160,8 @@ def _batches(graphs: PackedGraphs, most_pairs: int) -> Iterator[Batch]:
 
 
 def _joined(parts: list[Tensor], width: int) -> Tensor:
+    if len(parts) == 1:
+        return parts[0].cpu()
     return torch.cat(parts).cpu() if parts else torch.empty(0, width)
 
 

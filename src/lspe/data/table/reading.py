@@ -191,15 +191,22 @@ def _chunks(records: Iterator[Record], name: str, rows: int, keep_empty: bool) -
     for number, record in records:
         if not keep_empty and not any(value.strip() for value in record):
             continue
-        if any(value.strip() for value in record[len(columns) :]):
-            raise DataError(
-                f"{name}, row {number}: {len(record)} values for {len(columns)} columns "
-                f"({record[len(columns)]!r} is too many). Put a value that contains the separator into quotes."
-            )
-        values.append((record + [""] * len(columns))[: len(columns)])
+        if len(record) != len(columns):
+            record = _as_wide_as(columns, record, name, number)
+        values.append(record)
         numbers.append(number)
         if len(values) == rows:
             yield TableChunk(columns, values, numbers, decimal_comma)
             values, numbers, started = [], [], True
     if values or not started:
         yield TableChunk(columns, values, numbers, decimal_comma)
+
+
+def _as_wide_as(columns: Sequence[str], record: list[str], name: str, number: int) -> list[str]:
+    """A row with too few cells, or with empty ones too many, as one that has as many as there are columns."""
+    if any(value.strip() for value in record[len(columns) :]):
+        raise DataError(
+            f"{name}, row {number}: {len(record)} values for {len(columns)} columns "
+            f"({record[len(columns)]!r} is too many). Put a value that contains the separator into quotes."
+        )
+    return (record + [""] * len(columns))[: len(columns)]
