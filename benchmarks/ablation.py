@@ -21,12 +21,18 @@ ROWS: dict[str, list[str]] = {
     "none": ["model.encoding=none", "model.k=0", "model.lspe=false", "model.final=structure"],
     "degree": ["model.encoding=degree"],
     "rwpe": ["model.encoding=rwpe"],
+    "rwpe, normalised": ["model.encoding=rwpe", "model.normalize_encoding=true"],
     "heat": ["model.encoding=heat"],
     "ppr": ["model.encoding=ppr"],
     "resistance": ["model.encoding=resistance"],
     "lappe": ["model.encoding=lappe"],
     "lappe, sign-invariant": ["model.encoding=lappe", "model.signs=invariant"],
     "rwpe, rrwp on edges": ["model.pair_encoding=rrwp", "model.pair_k=20"],
+    "rwpe, rrwp on edges, normalised": [
+        "model.pair_encoding=rrwp",
+        "model.pair_k=20",
+        "model.normalize_encoding=true",
+    ],
     "rwpe, resistance on edges": ["model.pair_encoding=resistance-pairs", "model.pair_k=1"],
 }
 
