@@ -24,7 +24,7 @@ from lspe.predict.blend import COVERAGE, FOREST, Blend
 from lspe.predict.calibration import expected_calibration_error
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
-from lspe.training.run import Run, go_on_with, open_runs
+from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Index], Floats]
@@ -144,4 +144,4 @@ def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None
         }
     if len(parts["test"].networks.task_names) > 1:
         scores["targets"] = scores_by_target(parts["test"].both)
-    write_json(run.path / "summary.json", {**run.summary, "together": scores}, then=go_on_with(run.path))
+    write_json(run.path / SUMMARY, {**run.summary, "together": scores}, then=go_on_with(run.path))

@@ -29,6 +29,7 @@ from lspe.sources import DEFAULT, Source, adjusted, experiment_for
 from lspe.training import Interrupted, Run
 from lspe.training.progress import Progress, progress_for_stdout
 from lspe.training.resuming import check_same
+from lspe.training.run import SUMMARY
 from lspe.training.words import Device
 from lspe.workflow import carry_out, keep_graphs
 
@@ -202,7 +203,7 @@ def _begin(base: Experiment, folder: Path) -> None:
 
 def _is_complete(folder: Path) -> bool:
     """Whether what is written last of a run is there."""
-    if not (folder / "summary.json").is_file():
+    if not (folder / SUMMARY).is_file():
         return False
     return (folder / (CURVES if Run(folder).config.table is None else REPORT)).is_file()
 

@@ -13,7 +13,7 @@ from lspe.cli.main import app
 from lspe.config import ConfigError
 from lspe.data import DataError
 from lspe.experiment import list_presets, load_preset
-from lspe.reproduce import TABLES, Row, collect, reproduce, rows_of_table, runner
+from lspe.reproduce import TABLES, Row, campaign, collect, reproduce, rows_of_table
 from lspe.reproduce.results import HEADER, Result, as_text, baselines_as_text
 from lspe.training import open_runs
 from lspe.training.progress import Progress
@@ -34,7 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def csl(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Result]]:
     """One epoch of both networks on all five folds."""
     folder = tmp_path_factory.mktemp("reproduced")
-    return folder, reproduce("csl", folder, epochs=1, **OPTIONS)
+    return folder, reproduce("csl", folder, epochs=1, **OPTIONS)["csl"]
 
 
 def test_every_row_of_the_paper_is_in_a_table_and_every_table_is_of_presets() -> None:
@@ -42,6 +42,10 @@ def test_every_row_of_the_paper_is_in_a_table_and_every_table_is_of_presets() ->
     assert rows <= set(list_presets())
     assert {name for name in list_presets() if load_preset(name).paper is not None} <= rows
     assert [len(TABLES[name]) for name in ("table1", "ablation", "nonmolecular", "csl")] == [25, 8, 6, 2]
+    assert [len(TABLES[name]) for name in ("zinc", "moltox21", "molpcba", "zinc-k")] == [15, 10, 5, 6]
+    assert [len(TABLES[name]) for name in ("imdb-binary", "imdb-multi", "cifar10")] == [2, 2, 2]
+    of_zinc = [name for name in list_presets() if name.startswith("zinc/") and load_preset(name).paper is not None]
+    assert sorted(row.name for row in TABLES["zinc"]) == of_zinc
 
 
 def test_the_study_of_k_has_a_row_for_each() -> None:
@@ -77,7 +81,7 @@ def test_the_table_is_written_as_csv_markdown_and_picture(csl: tuple[Path, list[
     assert [float(row["test"]) for row in rows] == [result.test for result in results]
     assert {"preset", "k", "test", "test_sd"} <= rows[0].keys()  # what lspe plot k-study reads
     lines = (folder / "csl.md").read_text().splitlines()
-    assert lines[0].split(" | ")[1:3] == ["metric", "runs"]
+    assert lines[0].split(" | ")[1:4] == ["seeds", "runs", "metric"]
     assert "csl/gatedgcn-lspe" in lines[3]
     assert (folder / "csl.png").read_bytes()[:4] == b"\x89PNG"
 
@@ -90,11 +94,11 @@ def test_finished_rows_are_not_trained_again(csl: tuple[Path, list[Result]]) -> 
         def begin(self, title: str, *_: object) -> None:
             begun.append(title)
 
-    assert reproduce("csl", folder, epochs=1, progress=Begun(), **OPTIONS) == results
+    assert reproduce("csl", folder, epochs=1, progress=Begun(), **OPTIONS)["csl"] == results
     assert begun == []
     (folder / "csl/gatedgcn-lspe/seed41/fold3/summary.json").unlink()
     (folder / "csl/gatedgcn-lspe/seed41/fold3/last.ckpt").unlink()
-    again = reproduce("csl", folder, epochs=1, progress=Begun(), **OPTIONS)
+    again = reproduce("csl", folder, epochs=1, progress=Begun(), **OPTIONS)["csl"]
     assert begun == ["csl/gatedgcn-lspe  seed 41  fold 3"]
     assert again[1].test == results[1].test
 
@@ -103,17 +107,22 @@ def test_a_data_set_that_is_not_there_does_not_stop_the_others(
     csl: tuple[Path, list[Result]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, results = csl
-    load_data = runner.load_data
+    load_data = campaign.load_data
 
     def only_one(experiment, root=None):  # type: ignore[no-untyped-def]
         if experiment.name == "csl/gatedgcn":
             raise DataError("csl.npz is not there")
         return load_data(experiment, root)
 
-    monkeypatch.setattr(runner, "load_data", only_one)
-    first, second = reproduce("csl", folder, epochs=1, **OPTIONS)
+    monkeypatch.setattr(campaign, "load_data", only_one)
+    (folder / "csl/gatedgcn/seed41/fold3/summary.json").unlink()
+    (folder / "csl/gatedgcn-lspe/seed41/fold3/summary.json").unlink()
+    first, second = reproduce("csl", folder, epochs=1, **OPTIONS)["csl"]
     assert (first.problem, second.problem) == ("csl.npz is not there", "")
+    assert (first.runs, second.runs) == (4, 5)
     assert second.test == results[1].test
+    monkeypatch.undo()
+    assert reproduce("csl", folder, epochs=1, **OPTIONS)["csl"] == results
 
 
 def test_ours_stand_beside_the_papers() -> None:
@@ -121,11 +130,11 @@ def test_ours_stand_beside_the_papers() -> None:
     ours = Result(**{**vars(paper), "test": 0.15, "test_sd": 0.01, "runs": 4, "epochs": 99.5, "difference": 0.009})
     header, row = as_text([ours])
     assert tuple(header) == HEADER
-    cells = dict(zip(["preset", "metric", "runs", "test", "paper's test", "difference"], row, strict=False))
+    cells = dict(zip(HEADER, row, strict=True))
     assert cells["test"] == "0.1500 ± 0.0100"
-    assert cells["paper's test"] == "0.1410 ± 0.0040"
+    assert cells["paper"] == "0.1410 ± 0.0040"
     assert cells["difference"] == "+0.009"
-    assert row[8:] == ["100 / 451", "– / 79.7", "369,235"]
+    assert row[-3:] == ["100 / 451", "– / 79.7", "369,235"]
 
 
 def test_table_2_lists_what_the_paper_quotes() -> None:

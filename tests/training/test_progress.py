@@ -41,5 +41,21 @@ def test_the_bar_shows_epochs_score_and_time_left(capsys: pytest.CaptureFixture[
         assert all(part in shown for part in word.split())
 
 
+def test_how_all_trainings_stand_is_shown_beside_one(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.begin("zinc/gatedgcn", "mae", 0, 4, 10)
+    for done in (1, 2):
+        lines.status(done, 15, f"{done} of 15 done")
+    assert capsys.readouterr().out.splitlines() == ["zinc/gatedgcn", "1 of 15 done"]  # the next line in some minutes
+    bar = Bar()
+    bar.begin("zinc/gatedgcn", "mae", 2, 4, 10)
+    bar.status(1, 15, "14 left")
+    bar.status(2, 15, "13 left")
+    bar.end()
+    shown = capsys.readouterr().out
+    assert "2/15" in shown
+    assert "13 left" in shown
+
+
 def test_times_are_said_as_people_say_them() -> None:
     assert [clock(seconds) for seconds in (5, 130, 9000)] == ["5 s", "2 min", "2.5 h"]

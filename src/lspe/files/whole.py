@@ -7,16 +7,24 @@ from pathlib import Path
 
 from lspe.errors import UserError
 
+_UNFINISHED = ".tmp"
+
 
 @contextmanager
 def complete_or_nothing(path: Path) -> Iterator[Path]:
     """A file to write to that gets the name ``path`` only when everything went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Delete what processes that were killed had begun to write into a folder that is nobody else's now."""
+    for path in folder.glob(f".*{_UNFINISHED}"):
+        path.unlink(missing_ok=True)
 
 
 def check_folder_of(path: Path) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from lspe.config import ConfigError, unknown_name
 from lspe.experiment import list_presets
+from lspe.experiment.overriding import override
+from lspe.experiment.reading import read_experiment
+from lspe.experiment.value import CONFIG, Experiment
 
 K_STUDY = (4, 8, 12, 16, 20, 24)
 
@@ -22,6 +28,11 @@ class Row:
         """The preset's name with its changes (``zinc/gatedgcn-lspe-k4``), which is also the folder of its runs."""
         return "-".join([self.preset, *(setting.rpartition(".")[2].replace("=", "") for setting in self.settings)])
 
+    @property
+    def experiment(self) -> Experiment:
+        """What is trained."""
+        return override(read_experiment(self.preset), self.settings)
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -37,14 +48,32 @@ def _rows(dataset: str, names: str) -> tuple[Row, ...]:
     return tuple(Row(f"{dataset}/{name}") for name in names.split())
 
 
-TABLES: dict[str, tuple[Row, ...]] = {
-    "table1": (
-        *_rows("zinc", "gatedgcn gatedgcn-lappe gatedgcn-lspe gatedgcn-lspe-posloss"),
-        *_rows("zinc", "pna pna-lspe san san-lspe graphit graphit-lspe"),
-        *_rows("moltox21", "gatedgcn gatedgcn-lappe gatedgcn-lspe pna pna-lspe pna-lspe-posloss"),
-        *_rows("moltox21", "san san-lspe graphit graphit-lspe"),
-        *_rows("molpcba", "gatedgcn gatedgcn-lappe gatedgcn-lspe pna pna-lspe"),
+_BY_DATA_SET: dict[str, tuple[Row, ...]] = {
+    "zinc": _rows(
+        "zinc",
+        "gatedgcn gatedgcn-lappe gatedgcn-lspe gatedgcn-lspe-posloss pna pna-lspe san san-lspe graphit graphit-lspe "
+        "ablation-rwpe-input ablation-rwpe-final ablation-lappe-lspe-h ablation-lappe-lspe-hp ablation-rwpe-lspe-h",
     ),
+    "moltox21": _rows(
+        "moltox21",
+        "gatedgcn gatedgcn-lappe gatedgcn-lspe pna pna-lspe pna-lspe-posloss san san-lspe graphit graphit-lspe",
+    ),
+    "molpcba": _rows("molpcba", "gatedgcn gatedgcn-lappe gatedgcn-lspe pna pna-lspe"),
+    "imdb-binary": _rows("imdb-binary", "gatedgcn gatedgcn-lspe"),
+    "imdb-multi": _rows("imdb-multi", "gatedgcn gatedgcn-lspe"),
+    "cifar10": _rows("cifar10", "gatedgcn gatedgcn-lspe"),
+    "csl": _rows("csl", "gatedgcn gatedgcn-lspe"),
+    "nci": _rows("nci", "gatedgcn gatedgcn-lspe"),
+}
+
+
+def _study_of_k(preset: str) -> tuple[Row, ...]:
+    return tuple(Row(preset, (f"model.k={k}",)) for k in K_STUDY)
+
+
+TABLES: dict[str, tuple[Row, ...]] = {
+    **_BY_DATA_SET,
+    "table1": (*_BY_DATA_SET["zinc"][:10], *_BY_DATA_SET["moltox21"], *_BY_DATA_SET["molpcba"]),
     "table2": (
         Row("zinc/gatedgcn-lspe-posloss"),
         Row("moltox21/gatedgcn-lspe"),
@@ -55,20 +84,14 @@ TABLES: dict[str, tuple[Row, ...]] = {
         "gatedgcn gatedgcn-lappe ablation-rwpe-input ablation-rwpe-final ablation-lappe-lspe-h "
         "ablation-lappe-lspe-hp ablation-rwpe-lspe-h gatedgcn-lspe",
     ),
-    "nonmolecular": (
-        *_rows("imdb-binary", "gatedgcn gatedgcn-lspe"),
-        *_rows("imdb-multi", "gatedgcn gatedgcn-lspe"),
-        *_rows("cifar10", "gatedgcn gatedgcn-lspe"),
-    ),
-    "k-study": tuple(
-        Row(preset, (f"model.k={k}",)) for preset in ("zinc/gatedgcn-lspe", "moltox21/pna-lspe") for k in K_STUDY
-    ),
-    "csl": _rows("csl", "gatedgcn gatedgcn-lspe"),
-    "nci": _rows("nci", "gatedgcn gatedgcn-lspe"),
+    "nonmolecular": (*_BY_DATA_SET["imdb-binary"], *_BY_DATA_SET["imdb-multi"], *_BY_DATA_SET["cifar10"]),
+    "k-study": (*_study_of_k("zinc/gatedgcn-lspe"), *_study_of_k("moltox21/pna-lspe")),
+    "zinc-k": _study_of_k("zinc/gatedgcn-lspe"),
 }
-"""The rows of each table, in the paper's order.
+"""The rows of each table, in the paper's order: all that it has of a data set, and its tables as they are.
 
-csl is its example of graphs that 1-WL cannot tell apart, nci the same comparison on data that need no download.
+csl is its example of graphs that 1-WL cannot tell apart, nci the same comparison on data that need no download;
+zinc-k is the part of its study of k that is on ZINC.
 """
 
 ONE_SEED = frozenset({"csl", "nci"})
@@ -103,3 +126,27 @@ def rows_of_table(name: str) -> tuple[Row, ...]:
     if name in list_presets():
         return (Row(name),)
     raise ConfigError(unknown_name("table or preset", name, [*TABLES, *list_presets()]))
+
+
+def choose_rows(tables: Mapping[str, Sequence[Row]], only: Sequence[str]) -> dict[str, tuple[Row, ...]]:
+    """Of each table the rows whose names are among ``only`` (``zinc/san*``); all of them where that is empty."""
+    rows = {row.name for table in tables.values() for row in table}
+    for pattern in only:
+        if not any(fnmatchcase(name, pattern) for name in rows):
+            raise ConfigError(unknown_name("row", pattern, sorted(rows)))
+    return {
+        name: tuple(row for row in table if not only or any(fnmatchcase(row.name, pattern) for pattern in only))
+        for name, table in tables.items()
+    }
+
+
+def rows_found_in(folder: Path) -> dict[str, tuple[Row, ...]]:
+    """The rows that have runs below ``folder``, by data set, in the order of the tables."""
+    presets = (Row(preset) for preset in list_presets())
+    rows = dict.fromkeys([*(row for table in TABLES.values() for row in table), *presets])
+    found: dict[str, tuple[Row, ...]] = {}
+    for row in rows:
+        if any((folder / row.name).glob(f"seed*/{CONFIG}")):
+            dataset = row.name.partition("/")[0]
+            found[dataset] = (*found.get(dataset, ()), row)
+    return found

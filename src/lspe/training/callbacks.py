@@ -16,7 +16,7 @@ from lspe.training import checkpoint
 from lspe.training.distributed import is_first
 from lspe.training.module import EpochResult, TrainingModule
 from lspe.training.progress import Progress
-from lspe.training.run import go_on_with
+from lspe.training.run import HISTORY, go_on_with
 from lspe.training.stopping import reason_to_stop
 
 LAST = "last.ckpt"
@@ -84,7 +84,7 @@ class Bookkeeper(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         self._started = time.monotonic()
         if is_first() and self.history:
-            write_table(self.folder / "metrics.csv", self.history, then=go_on_with(self.folder))
+            write_table(self.folder / HISTORY, self.history, then=go_on_with(self.folder))
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: TrainingModule, *_: Any) -> None:
         self.progress.step()
@@ -170,7 +170,7 @@ class Bookkeeper(Callback):
 
     def _record(self, result: EpochResult) -> None:
         row = self.history[-1]
-        path = self.folder / "metrics.csv"
+        path = self.folder / HISTORY
         if len(self.history) == 1:
             write_table(path, self.history, then=go_on_with(self.folder))
         else:

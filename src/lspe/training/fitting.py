@@ -19,7 +19,7 @@ from lspe.experiment.data import fit_to_data
 from lspe.experiment.given import with_network
 from lspe.experiment.sampling import sampling_in_words
 from lspe.experiment.value import CONFIG, Experiment
-from lspe.files import write_json, write_text
+from lspe.files import clear_unfinished, write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
 from lspe.nn.norm import synchronise
@@ -34,7 +34,7 @@ from lspe.training.module import TrainingError, TrainingModule
 from lspe.training.objective import Objective
 from lspe.training.progress import Progress
 from lspe.training.resuming import check_same, differences, reason_it_ended
-from lspe.training.run import INTERFACE, REPEATS, Interface, Run, check_free, go_on_with
+from lspe.training.run import INTERFACE, REPEATS, SUMMARY, Interface, Run, check_free, go_on_with
 from lspe.training.summary import make_summary
 from lspe.training.transfer import transfer
 from lspe.training.words import Device
@@ -109,9 +109,11 @@ def fit(
         check_network(network, experiment, data)
     _check_processes(data, devices * nodes, sampled=bool(experiment.training.neighbours))
     with hold(folder):
+        if is_first():
+            clear_unfinished(folder)
         state = _open_folder(experiment, folder, resume)
         stopped = "" if state is None else reason_it_ended(experiment, state, folder)
-        if stopped and (folder / "summary.json").is_file():
+        if stopped and (folder / SUMMARY).is_file():
             return Run(folder, network)
 
         objective = objective_for(experiment, data)
@@ -138,7 +140,7 @@ def fit(
             fragments = "keep" if experiment.table is None else experiment.table.fragments
             write_json(folder / INTERFACE, Interface.of(data, objective, fragments).to_dict(), then=then)
         if not stopped:
-            (folder / "summary.json").unlink(missing_ok=True)
+            (folder / SUMMARY).unlink(missing_ok=True)
             loggers = [*loggers, tensorboard_logger(folder)] if tensorboard else loggers
             for logger in loggers:
                 logger.log_hyperparams(experiment.model_dump(mode="json"))
@@ -147,7 +149,7 @@ def fit(
         wait_for_all()
         summary = make_summary(Run(folder, network), module, data, keeper)
         if is_first():
-            write_json(folder / "summary.json", summary, then=then)
+            write_json(folder / SUMMARY, summary, then=then)
         return Run(folder, network)
 
 

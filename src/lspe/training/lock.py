@@ -19,6 +19,10 @@ HOLDER = ".training.json"
 """Who holds the lock; in a file of its own, for not every system lets others read a locked one."""
 
 
+class FolderInUse(RunError):
+    """A run folder that another process is training into."""
+
+
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Make ``folder`` if it is not there, and keep all other trainings out of it.
@@ -36,7 +40,7 @@ def hold(folder: Path) -> Iterator[None]:
         with suppress(NotImplementedError):  # of a file system that knows no locks
             lock.acquire(timeout=0)
     except Timeout:
-        raise RunError(
+        raise FolderInUse(
             f"{folder}: another process{_holder(folder)} is training into this folder. Wait for it or stop it; "
             "or choose another --out"
         ) from None
@@ -55,6 +59,19 @@ def hold(folder: Path) -> Iterator[None]:
         if is_new:
             with suppress(OSError):  # there is something in it
                 folder.rmdir()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is training into ``folder``. Of one that was killed the holder's file may be left, no lock."""
+    if not (folder / HOLDER).is_file() or not (folder / LOCK).is_file():
+        return False
+    try:
+        with FileLock(folder / LOCK).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except (OSError, NotImplementedError):  # nobody can tell; whoever trains there will
+        return False
 
 
 def _holder(folder: Path) -> str:

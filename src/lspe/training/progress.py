@@ -10,6 +10,7 @@ from lspe.experiment.task import format_score
 from lspe.training.module import EpochResult
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_STATUS = 300.0
 
 
 class Progress:
@@ -27,6 +28,9 @@ class Progress:
     def note(self, text: str) -> None:
         """Something worth knowing."""
 
+    def status(self, done: int, trainings: int, text: str) -> None:
+        """How far all the trainings have come of which this is one; told again and again."""
+
     def say(self, text: str) -> None:
         """Something worth knowing before the first training begins, or after the last."""
 
@@ -37,12 +41,13 @@ class Progress:
 class Lines(Progress):
     """One line for the first and the last epoch and for one every few seconds between them."""
 
-    def __init__(self, every: float = SECONDS_BETWEEN_LINES) -> None:
+    def __init__(self, every: float = SECONDS_BETWEEN_LINES, status_every: float = SECONDS_BETWEEN_STATUS) -> None:
         self.every = every
+        self.status_every = status_every
 
     def begin(self, title: str, metric: str, epoch: int, epochs: int, steps: int) -> None:
         self.metric, self.epochs = metric, epochs
-        self._last = -float("inf")
+        self._last = self._status_at = -float("inf")
         self._waiting: str | None = None
         self.note(title)
 
@@ -54,6 +59,11 @@ class Lines(Progress):
 
     def note(self, text: str) -> None:
         print(text, flush=True)
+
+    def status(self, done: int, trainings: int, text: str) -> None:
+        if time.monotonic() - self._status_at >= self.status_every:
+            self.note(text)
+            self._status_at = time.monotonic()
 
     def say(self, text: str) -> None:
         self.note(text)
@@ -90,6 +100,7 @@ class Bar(Progress):
         self.note(title)
         self._epochs = self._live.add_task("epochs", total=epochs, completed=epoch, text="")
         self._steps = self._live.add_task("steps", total=steps, text="")
+        self._trainings = None
 
     def step(self) -> None:
         self._live.advance(self._steps)
@@ -105,6 +116,11 @@ class Bar(Progress):
             print(text, flush=True)
         else:
             self._live.console.print(text, highlight=False)
+
+    def status(self, done: int, trainings: int, text: str) -> None:
+        if self._trainings is None:
+            self._trainings = self._live.add_task("trainings", text="")
+        self._live.update(self._trainings, completed=done, total=trainings, text=text)
 
     def say(self, text: str) -> None:
         print(text, flush=True)

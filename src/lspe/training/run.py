@@ -46,6 +46,8 @@ from lspe.training.words import Which
 
 FORMAT = 1
 INTERFACE = "interface.json"
+HISTORY = "metrics.csv"
+SUMMARY = "summary.json"
 _PUT_BACK = "Put back a copy of the file, or train again"
 _IN_A_SUMMARY = {
     "metric": str,
@@ -193,24 +195,24 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """Whether training came to its end."""
-        return (self.path / "summary.json").is_file()
+        return (self.path / SUMMARY).is_file()
 
     @property
     def summary(self) -> dict[str, Any]:
         """The scores and what they were got with."""
         if not self.is_finished:
             raise RunError(f"{self.path}: training has not finished; go on with: lspe train {self.path} --resume")
-        values = self._json("summary.json")
+        values = self._json(SUMMARY)
         if not all(isinstance(values.get(key), kind) for key, kind in _IN_A_SUMMARY.items()):
             raise RunError(
-                f"{self.path / 'summary.json'} is damaged. Delete it; lspe train {self.path} --resume makes it again"
+                f"{self.path / SUMMARY} is damaged. Delete it; lspe train {self.path} --resume makes it again"
             )
         return values
 
     @property
     def history(self) -> list[dict[str, float | None]]:
-        """metrics.csv: one row an epoch; a score that is not defined is ``None``."""
-        path = self.path / "metrics.csv"
+        """metrics.csv: one row per epoch; a score that is not defined is ``None``."""
+        path = self.path / HISTORY
         try:
             text = path.read_text(encoding="utf-8")
             rows = [
@@ -275,7 +277,7 @@ def check_free(folder: Path) -> None:
     config = folder / CONFIG
     if not os.path.exists(config):
         return
-    if any(folder.glob("*.ckpt")) or any(folder.glob("*/*.ckpt")) or (folder / "summary.json").exists():
+    if any(folder.glob("*.ckpt")) or any(folder.glob("*/*.ckpt")) or (folder / SUMMARY).exists():
         raise RunError(
             f"{folder} already holds a run. Go on with it: lspe train {folder} --resume; or choose another --out"
         )

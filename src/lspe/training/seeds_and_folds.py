@@ -18,7 +18,7 @@ from lspe.locations import Root
 from lspe.training.distributed import is_first
 from lspe.training.fitting import Interrupted, fit, seen_by_member
 from lspe.training.lock import hold
-from lspe.training.run import REPEATS, Run, RunError, check_free, go_on_with, open_runs
+from lspe.training.run import REPEATS, SUMMARY, Run, RunError, check_free, go_on_with, open_runs
 from lspe.training.summary import SPLITS
 from lspe.training.words import Which
 
@@ -64,8 +64,7 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
         if is_first():
             if not resume:
                 check_free(folder)
-            text = f"{REPEATS} these {len(parts)} runs\n{experiment.to_yaml(folder)}"
-            write_text(folder / CONFIG, text, then=go_on_with(folder))
+            begin_together(experiment, folder, len(parts))
         try:
             runs = [
                 fit(part, data, folder / name, resume=resume, callbacks=deepcopy(callbacks), **options)
@@ -74,8 +73,19 @@ def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool
         except Interrupted:
             raise Interrupted(folder) from None
         if is_first():
-            write_json(folder / "summary.json", summarize(runs), then=go_on_with(folder))
+            finish_together(runs, folder)
     return Run(folder, options.get("network"))
+
+
+def begin_together(experiment: Experiment, folder: Path, parts: int) -> None:
+    """Say in ``folder`` what the runs below it are parts of."""
+    text = f"{REPEATS} these {parts} runs\n{experiment.to_yaml(folder)}"
+    write_text(folder / CONFIG, text, then=go_on_with(folder))
+
+
+def finish_together(runs: Sequence[Run], folder: Path) -> None:
+    """Write the summary.json of several runs that are all finished."""
+    write_json(folder / SUMMARY, summarize(runs), then=go_on_with(folder))
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Any]:

@@ -19,12 +19,16 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, Un
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A set known by name: one line about it, the files of the data root it is read from, and what opens it."""
+    """A set known by name: one line about it, the files of the data root it is read from, and what opens it.
+
+    ``folds`` is in how many ways it is divided for cross-validation; 0 where it comes with one division.
+    """
 
     name: str
     summary: str
     opened_by: str
     files: tuple[str, ...] = ()
+    folds: int = 0
 
     def open(self, root: Root = None) -> GraphData:
         """Map the set, converting (and downloading) it first where it has to be."""
@@ -39,7 +43,7 @@ class Benchmark:
 
 _BENCHMARKS = (
     Benchmark("nci", "4,752 molecules that come with RDKit, penalised logP", "nci:load"),
-    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds", "csl:load"),
+    Benchmark("csl", "150 circular skip link graphs in 10 classes, 5 folds", "csl:load", folds=5),
     Benchmark(
         "zinc",
         "12,000 drug-like molecules, penalised logP",
@@ -60,10 +64,18 @@ _BENCHMARKS = (
     ),
     Benchmark("molpcba", "437,929 molecules, 128 assays", "ogb:load_molpcba", ("pcba.zip",)),
     Benchmark(
-        "imdb-binary", "1,000 ego networks of actors in 2 classes, 10 folds", "imdb:load_binary", ("IMDB-BINARY.zip",)
+        "imdb-binary",
+        "1,000 ego networks of actors in 2 classes, 10 folds",
+        "imdb:load_binary",
+        ("IMDB-BINARY.zip",),
+        folds=10,
     ),
     Benchmark(
-        "imdb-multi", "1,500 ego networks of actors in 3 classes, 10 folds", "imdb:load_multi", ("IMDB-MULTI.zip",)
+        "imdb-multi",
+        "1,500 ego networks of actors in 3 classes, 10 folds",
+        "imdb:load_multi",
+        ("IMDB-MULTI.zip",),
+        folds=10,
     ),
     Benchmark(
         "cifar10",
