@@ -38,6 +38,8 @@ def test_every_lower_bound_is_what_the_oldest_environment_has(requirement: Requi
         assert tried == bound(requirement)
 
 
-@pytest.mark.parametrize("requirement", asked_for("tensorboard", "explore", "ray", "dev", "docs"), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "requirement", asked_for("tensorboard", "explore", "ray", "dev", "docs"), ids=lambda one: one.name
+)
 def test_the_pinned_version_is_allowed(requirement: Requirement) -> None:
     assert pinned("constraints.txt")[canonicalize_name(requirement.name)] >= bound(requirement)
