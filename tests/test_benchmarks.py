@@ -16,6 +16,7 @@ from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
+from benchmarks.molecules import write_table as write_molecules
 from lspe import ops
 from lspe.encodings import KINDS, RandomWalkEncoding
 from lspe.experiment import build_network
@@ -126,6 +127,12 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
         ("data --quick --molecules 500", "molecules", {"molecules_per_s"}),
         ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),
         ("large_graph --nodes 300 1000 --predict", "300 nodes", {"train_s", "validate_s", "predict_s", "peak_mb"}),
+        (f"processes --epochs 1 {TINY}", "2 processes", {"graphs_per_s", "speed-up", "efficiency"}),
+        (
+            "scale {table} --molecules 60 --processes 1",
+            "pack 60",
+            {"molecules_per_s", "cpu_us", "peak_mb", "disk_bytes"},
+        ),
         ("predict --molecules 500", None, {"molecules a second"}),
         ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),
     ],
@@ -133,7 +140,10 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
 def test_every_benchmark_gives_json(
     command: str, place: str | None, names: set[str], shared_data: Path, tmp_path: Path
 ) -> None:
-    words = [sys.executable, "-m", *f"benchmarks.{command} --json".replace("{folder}", str(tmp_path)).split()]
+    table = tmp_path / "table.csv"
+    write_molecules(table, 60)
+    command = command.replace("{folder}", str(tmp_path)).replace("{table}", str(table))
+    words = [sys.executable, "-m", *f"benchmarks.{command} --json".split()]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     result = json.loads(done.stdout)
     assert names <= set(result if place is None else result[place])
