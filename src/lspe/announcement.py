@@ -72,7 +72,14 @@ def threads_for(experiment: Experiment, data: GraphData, most: int) -> int:
 
 def announce(experiment: Experiment, data: GraphData, network: Network | None = None) -> str:
     """Columns, task, parts, what is trained (a network that was given, if any), and about how long it will take."""
-    lines = [_columns(experiment, data), _values(data), _parts(experiment, data), _models(experiment, data, network)]
+    notes = () if data.report is None else data.report.notes
+    lines = [
+        _columns(experiment, data),
+        _values(data),
+        *notes,
+        _parts(experiment, data),
+        _models(experiment, data, network),
+    ]
     return "\n".join(line for line in lines if line)
 
 

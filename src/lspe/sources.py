@@ -12,8 +12,7 @@ from torch_geometric.data import Data
 
 from lspe.config import validate
 from lspe.data import GraphData, from_pyg
-from lspe.data.graphs.named import is_named
-from lspe.data.graphs.storage import is_stored_graphs
+from lspe.data.graphs.recognition import are_graphs, is_named
 from lspe.data.words import Level
 from lspe.errors import UserError
 from lspe.experiment import (
@@ -56,7 +55,7 @@ def experiment_for(
         if preset is not None:
             raise UserError(f"{name} says itself what to train: leave the preset {preset!r} out")
         return read_experiment(name), None
-    if is_named(name) or name.endswith(PACKED) or is_stored_graphs(name):
+    if name.endswith(PACKED) or are_graphs(name):
         graph_source = _graph_source(name, level, table)
         chosen = preset or default_for(graph_source.load())
         return with_own_data(read_experiment(chosen), graph_source), None

@@ -141,3 +141,13 @@ def test_a_table_from_the_standard_input_is_kept(tables: dict[str, Path], tmp_pa
 def test_another_network_than_there_are_is_said_in_words(tables: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="model: unknown name 'gin': known: gatedgcn, pna, san, graphit"):
         train(tables["regression"], tmp_path / "run", "--set", "model.name=gin")
+
+
+def test_a_table_that_is_gone_is_named_with_what_to_do(tables: dict[str, Path], tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_bytes(tables["regression"].read_bytes())
+    train(table, tmp_path / "run")
+    table.rename(tmp_path / "moved.csv")
+    with pytest.raises(UserError, match=r"table\.csv, is not there any more: put it back, or name another one"):
+        lspe("evaluate", tmp_path / "run")
+    assert "40 molecules" in lspe("evaluate", tmp_path / "run", tmp_path / "moved.csv")

@@ -20,7 +20,7 @@ from lspe.data.benchmarks.zinc import FEATURES as ZINC
 from lspe.errors import UserError
 from lspe.features import CategoricalFeatures, NoFeatures
 from lspe.predict import Predictor
-from lspe.predict.member import _MOST_EMBEDDED_PAIRS, _MOST_GRAPHS, _MOST_PAIRS, Member, _batches
+from lspe.predict.member import _MOST_EMBEDDED_PAIRS, _MOST_GRAPHS, _MOST_PAIRS, Member, _neighbouring
 from lspe.predict.molecules import AT_ONCE
 from lspe.training.objective import TargetScaling
 from tests.members import SMILES, member, save
@@ -270,7 +270,7 @@ class Sizes:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 3000), max_size=400), st.sampled_from([_MOST_PAIRS, _MOST_EMBEDDED_PAIRS]))
 def test_batches_hold_every_graph_once_and_fit_into_memory(sizes: list[int], most_pairs: int) -> None:
-    batches = list(_batches(Sizes(sizes), most_pairs))  # type: ignore[arg-type]
+    batches = list(_neighbouring(Sizes(sizes), most_pairs))  # type: ignore[arg-type]
     assert [int(index) for batch in batches for index in batch] == list(range(len(sizes)))
     for batch in batches:
         largest = max(sizes[index] for index in batch)

@@ -67,8 +67,7 @@ def info(
     Example: lspe data info zinc --picture zinc.png
     """
     from lspe.data import load_benchmark, read_table
-    from lspe.data.graphs.named import is_named
-    from lspe.data.graphs.storage import is_stored_graphs
+    from lspe.data.graphs.recognition import are_graphs
     from lspe.data.statistics import statistics
     from lspe.experiment import GraphSource
     from lspe.files import check_picture
@@ -76,7 +75,7 @@ def info(
 
     if picture is not None:
         check_picture(picture, (".png", ".svg", ".pdf", ".jpg"))
-    if is_named(name) or is_stored_graphs(name):
+    if are_graphs(name):
         data = GraphSource(path=name, level=level).load()
     elif os.path.isfile(name):
         data = read_table(name, targets=target or None, on_invalid="skip").to_graphs()

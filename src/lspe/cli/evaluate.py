@@ -1,13 +1,18 @@
 """``lspe evaluate``."""
 
 import json
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lspe.data.words import SplitName
+from lspe.errors import UserError
 from lspe.training.words import Which
+
+if TYPE_CHECKING:
+    from lspe.predict.splits import SplitPredictions
 
 
 def evaluate(
@@ -51,16 +56,21 @@ def _on_own_data(run: Path, split: SplitName, weights: Which, root: Path | None)
     from lspe.experiment import load_data
     from lspe.predict import load
     from lspe.predict.scoring import predict_test
-    from lspe.predict.splits import scores_of
     from lspe.training.run import Run
     from lspe.training.seeds_and_folds import evaluate_runs
 
-    results = evaluate_runs(run, split, weights, root=root)
     opened = Run.open(run)
+    table = opened.config.table
+    if table is not None and not os.path.exists(table.path):
+        raise UserError(
+            f"the table that {run} was trained on, {table.path}, is not there any more: put it back, or name another "
+            f"one with labels: lspe evaluate {run} TABLE. The scores of its test rows are in {run / 'summary.json'}"
+        )
+    results = evaluate_runs(run, split, weights, root=root)
     if split == "test" and opened.config.table is not None and opened.config.fold is None and is_blended(opened):
         data = load_data(opened.config, root)
         if not data.folds:
-            results["together"] = scores_of(predict_test(load(run, which=weights), data))
+            results |= _of_all_together("together", predict_test(load(run, which=weights), data))
     return results
 
 
@@ -68,10 +78,13 @@ def _on_table(run: Path, table: Path, weights: Which) -> dict[str, Any]:
     """Of all that predicts as one, and of each target where there are several."""
     from lspe.predict import load
     from lspe.predict.scoring import predict_labelled
-    from lspe.predict.splits import scores_by_target, scores_of
 
     predictions = predict_labelled(load(run, which=weights), table)
-    results: dict[str, Any] = {f"{len(predictions.y)} molecules": scores_of(predictions)}
-    if len(predictions.task_names) > 1:
-        results |= scores_by_target(predictions)
-    return results
+    return _of_all_together(f"{len(predictions.y)} molecules", predictions)
+
+
+def _of_all_together(name: str, predictions: "SplitPredictions") -> dict[str, Any]:
+    from lspe.predict.splits import scores_by_target, scores_of
+
+    by_target = scores_by_target(predictions) if len(predictions.task_names) > 1 else {}
+    return {name: scores_of(predictions), **by_target}

@@ -65,9 +65,9 @@ def predict(
               cat molecules.smi | lspe predict runs/a runs/b -
               lspe predict runs/logS molecules.parquet --engine ray -o predicted
     """
+    from lspe.data.graphs.recognition import are_graphs
     from lspe.errors import UserError
     from lspe.predict import load
-    from lspe.predict.graph_files import are_graphs, predict_graph_files
     from lspe.predict.tables import predict_table
 
     if explain is not None:
@@ -90,6 +90,8 @@ def predict(
         if isinstance(table, str) and are_graphs(table):
             if why is not None:
                 raise UserError(f"--explain is for molecules, and {table} holds graphs: give SMILES")
+            from lspe.predict.graph_files import predict_graph_files
+
             summary: object = predict_graph_files(predictor, table, output, embeddings=embeddings, pairs=pairs, top=top)
         elif pairs is not None or top is not None:
             raise UserError("--pairs and --top are for links of graphs, not for a table of molecules: leave them out")

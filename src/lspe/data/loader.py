@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Batch
 
 from lspe.data.packed.sets import PackedGraphs
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
 
 
 class BatchLoader:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Batch
 
 from lspe.data.errors import DataError
 from lspe.data.loader import BatchLoader
 from lspe.data.packed.part import part_of
 from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.data.packed.sets import PackedGraphs
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
 
 
 class NeighbourLoader(BatchLoader):

@@ -5,13 +5,14 @@ differently at differently aligned addresses, so a dense matrix is padded to a m
 puts each matrix of a batch on a 64-byte boundary. The padded size is a function of the graph's own size.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -19,6 +20,9 @@ from torch import Tensor
 from lspe.devices import home_of_float64
 from lspe.ops.fused.small_graphs import small_graphs
 from lspe.ops.pairs import MOST_GRAPHS_PER_NODE
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 LARGEST_DENSE = 512
 """Nodes of a graph whose encodings are computed with dense matrices; larger ones are sparse."""
@@ -68,11 +72,13 @@ class Graphs:
 
     def sparse_adjacency(self, graph: int) -> scipy.sparse.csr_array:
         """The adjacency matrix of one graph; parallel edges are added up, edges of weight zero left out."""
+        from scipy.sparse import coo_array  # takes long to load, and small graphs do without
+
         edges = slice(int(self.edge_start[graph]), int(self.edge_start[graph + 1]))
         source, target = self.edge_index[:, edges].cpu().numpy() - self.node_start[graph]
         weight = np.ones(source.size) if self.edge_weight is None else self.edge_weight[edges].cpu().numpy()
         size = int(self.sizes[graph])
-        adjacency = scipy.sparse.coo_array((weight, (source, target)), shape=(size, size)).tocsr()
+        adjacency = coo_array((weight, (source, target)), shape=(size, size)).tocsr()
         adjacency.eliminate_zeros()
         return adjacency
 
@@ -80,15 +86,15 @@ class Graphs:
         """The graphs as the operators in C take them, which serve the small ones."""
         return small_graphs(self.edge_index, self.edge_weight, self.node_start, self.edge_start, LARGEST_DENSE)
 
-    def small_chunks(self) -> Iterator["DenseChunk"]:
+    def small_chunks(self) -> Iterator[DenseChunk]:
         """The small graphs as dense matrices, graphs of about one size at a time."""
         return self._chunks_of(is_small(self.sizes))
 
-    def dense_chunks(self) -> Iterator["DenseChunk"]:
+    def dense_chunks(self) -> Iterator[DenseChunk]:
         """All graphs as dense matrices, graphs of about one size at a time."""
         return self._chunks_of(np.ones(self.num_graphs, dtype=bool))
 
-    def _chunks_of(self, graphs: NDArray[np.bool_]) -> Iterator["DenseChunk"]:
+    def _chunks_of(self, graphs: NDArray[np.bool_]) -> Iterator[DenseChunk]:
         sizes = self.sizes
         chosen = np.flatnonzero(graphs & (sizes > 0))
         padded = (sizes[chosen] + (_ALIGN - 1)) // _ALIGN * _ALIGN
@@ -98,7 +104,7 @@ class Graphs:
             for first in range(0, same_size.size, at_once):
                 yield self._dense_chunk(same_size[first : first + at_once], n)
 
-    def _dense_chunk(self, graphs: Positions, n: int) -> "DenseChunk":
+    def _dense_chunk(self, graphs: Positions, n: int) -> DenseChunk:
         num_edges = np.diff(self.edge_start)[graphs]
         slot = np.arange(graphs.size).repeat(num_edges)
         first = num_edges.cumsum() - num_edges
@@ -160,10 +166,12 @@ def normalised_adjacency(adjacency: Tensor) -> Tensor:
 
 def normalised_sparse_adjacency(adjacency: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     r""":math:`S = D^{-1/2} A D^{-1/2}` of one undirected graph."""
+    from scipy.sparse import csr_array
+
     scale = np.sqrt(adjacency.sum(1))
     edges = adjacency.tocoo()
     weight = edges.data / scale[edges.row] / scale[edges.col]
-    return scipy.sparse.csr_array((weight, edges.coords), shape=edges.shape)
+    return csr_array((weight, edges.coords), shape=edges.shape)
 
 
 def is_small(nodes: Any) -> Any:

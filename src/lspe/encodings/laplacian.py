@@ -9,7 +9,6 @@ from torch.nn.functional import pad
 
 from lspe.encodings.graphs import DenseChunk, Graphs, check_count, check_graphs, normalised_adjacency
 from lspe.encodings.kinds import EncodingKind
-from lspe.encodings.sparse_eigen import smallest_laplacian_eigenpairs
 from lspe.ops import fusible
 from lspe.ops.fused.library import Refused
 from lspe.ops.fused.small_graphs import laplacian_eigenpairs
@@ -74,6 +73,8 @@ def laplacian_encoding(
             chunk.write(_with_fixed_sign(chunk_vectors), vectors)
             values[torch.from_numpy(chunk.graphs)] = chunk_values.to(dtype).to(device)
     for graph in graphs.large():
+        from lspe.encodings.sparse_eigen import smallest_laplacian_eigenpairs  # scipy takes long to load
+
         large_values, large_vectors = smallest_laplacian_eigenpairs(graphs.sparse_adjacency(graph), k + 1)
         columns = large_values.size - 1
         signed = _with_fixed_sign(torch.from_numpy(large_vectors[None, :, 1:]))

@@ -5,7 +5,6 @@ from torch import Tensor
 
 from lspe.encodings.graphs import check_count, check_graphs, normalised_adjacency
 from lspe.encodings.kinds import EncodingKind
-from lspe.encodings.large_walks import return_probabilities_in_blocks
 from lspe.ops import fusible
 from lspe.ops.fused.small_graphs import return_probabilities
 
@@ -63,6 +62,8 @@ def random_walk_encoding(
         for chunk in graphs.small_chunks():
             chunk.write(_return_probabilities(chunk.adjacency, k), encoding)
     for graph in graphs.large():
+        from lspe.encodings.large_walks import return_probabilities_in_blocks  # scipy takes long to load
+
         probabilities = return_probabilities_in_blocks(graphs.sparse_adjacency(graph), k)
         encoding[graphs.nodes_of(graph)] = torch.from_numpy(probabilities).to(dtype).to(encoding.device)
     return encoding

@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from lspe.config import Strict
-from lspe.data import GraphData, from_pyg
-from lspe.data.graphs.named import is_named, read_named
-from lspe.data.graphs.storage import files_of, read_graphs
+from lspe.data import GraphData
+from lspe.data.graphs.recognition import is_named
 from lspe.data.packed.cache import packed_path
 from lspe.data.words import Level, TaskKind
 from lspe.experiment.protocol import Seed
@@ -35,6 +34,8 @@ class GraphSource(Strict):
         """Read the graphs, or take them from the cache."""
         if self.path.endswith(PACKED):
             return GraphData.open(Path(self.path))
+        from lspe.data.graphs.storage import files_of  # loads PyG, which no table needs
+
         options = self.model_dump_json(exclude={"path"})
         files = [] if is_named(self.path) else files_of(self.path)
         names = [self.path] if is_named(self.path) else [file.name for file in files]
@@ -58,6 +59,10 @@ class GraphSource(Strict):
         return self.model_copy(update={"path": os.path.normpath(folder.absolute() / self.path)})
 
     def _build(self, path: Path) -> None:
+        from lspe.data.graphs.named import read_named
+        from lspe.data.graphs.pyg import from_pyg
+        from lspe.data.graphs.storage import read_graphs
+
         stored = read_named(self.path) if is_named(self.path) else read_graphs(self.path)
         data = from_pyg(
             stored.graphs,

@@ -6,12 +6,15 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from lspe.nn.topology import Topology
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 BYTES_IN_MEMORY = 2**30
 """Edge features up to this size wait in memory; larger ones in a temporary file."""
@@ -34,6 +37,8 @@ class Block:
 
     def edges_of(self, data: Data) -> Data:
         """The edges of the block with their features."""
+        from torch_geometric.data import Data  # takes long to load
+
         names = [key for key in data.to_dict() if key != "edge_index" and data.is_edge_attr(key)]
         columns = {key: data[key][self.edges] for key in names}
         return Data(edge_index=self.edge_index, num_nodes=len(self.nodes), **columns)
@@ -119,6 +124,8 @@ class BlockOrder:
 
     def parts_of_nodes(self, data: Data, at_once: int) -> Iterator[Data]:
         """The nodes with their features and without edges, some at a time; a single part where there are no nodes."""
+        from torch_geometric.data import Data
+
         names = [key for key in data.to_dict() if key != "batch" and data.is_node_attr(key)]
         for first in range(0, max(len(self.nodes), 1), at_once):
             nodes = self.nodes[first : first + at_once]

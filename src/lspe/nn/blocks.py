@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from lspe.nn.block_order import BlockOrder, Rows
 from lspe.nn.network import Embedded, Network, Output
 from lspe.nn.topology import Topology
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 MOST_AT_ONCE = 2**20
 """Nodes and edges up to which graphs are not cut into blocks."""

@@ -1,13 +1,15 @@
 """From the features of a data set to the first h and e."""
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.data import Data
 
 from lspe.features import (
     OGB_ATOM_TABLE,
@@ -21,6 +23,9 @@ from lspe.features import (
 )
 from lspe.ops import fusible, is_unchanged
 from lspe.ops.fused.edge_maps import look_up
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 OGB_CHIRALITY = 1
 MOST_KINDS = 256

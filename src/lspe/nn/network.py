@@ -1,11 +1,12 @@
 """The whole network: embed → layers → fuse → readout → head."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind, random_signs
 from lspe.encodings.kinds import NONE
@@ -17,6 +18,9 @@ from lspe.nn.readout import Readout, readout
 from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
 from lspe.ops import dropout
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Final = Literal["structure", "structure+position", "structure+encoding"]
 

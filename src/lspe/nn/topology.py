@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from lspe.encodings import diffusion_kernel
 from lspe.ops import Edges, Pairs
 from lspe.ops.pairs import MOST_GRAPHS_PER_NODE
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Topology:

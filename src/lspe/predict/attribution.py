@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
+from lspe.data.packed.tensors import GraphTensors
 from lspe.nn.network import Embedded
 from lspe.nn.topology import Topology
 from lspe.predict.member import Member
@@ -121,7 +121,7 @@ class _Line:
     """Copies of a graph, each at another point of the line from the baseline (alpha 0) to the graph (alpha 1)."""
 
     member: Member
-    batch: Batch
+    batch: GraphTensors
     topology: Topology
     alpha: Tensor
     start: dict[str, Tensor]
@@ -131,7 +131,7 @@ class _Line:
     @torch.no_grad()
     def of(cls, member: Member, graph: PackedGraphs, alpha: Floats) -> _Line:
         network = member.network
-        batch = graph.batch(np.zeros(len(alpha), dtype=np.int64)).to(next(network.parameters()).device)
+        batch = graph.tensors(np.zeros(len(alpha), dtype=np.int64)).to(next(network.parameters()).device)
         topology = Topology.of(batch)
         end = {name: one for name, one in network.embed(batch, topology)._asdict().items() if one is not None}
         start = {name: torch.zeros_like(one) for name, one in end.items()}

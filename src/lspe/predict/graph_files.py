@@ -7,13 +7,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
-from lspe.data.graphs.named import is_named, read_named
-from lspe.data.graphs.storage import is_stored_graphs, read_graphs
+from lspe.data.graphs.named import read_named
+from lspe.data.graphs.recognition import is_named
+from lspe.data.graphs.storage import read_graphs
 from lspe.data.words import Level
 from lspe.errors import UserError
 from lspe.files.tables import check_output, open_table
@@ -21,6 +22,9 @@ from lspe.predict.embeddings import open_embeddings
 from lspe.predict.links import asking_for, read_pairs
 from lspe.predict.predictor import Predictor
 from lspe.predict.tables import new_cells, new_names
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Path_ = str | os.PathLike[str]
 TOP = 100
@@ -46,11 +50,6 @@ class GraphSummary:
     def __str__(self) -> str:
         of_nodes = "" if self.level == "graph" else f" with {self.rows:,} {self.level}s"
         return f"{self.graphs:,} graphs{of_nodes} in {self.seconds:.1f} s"
-
-
-def are_graphs(source: Path_) -> bool:
-    """Whether a source holds graphs, not a table of molecules."""
-    return is_named(str(source)) or is_stored_graphs(source)
 
 
 def _places(graphs: Sequence[Data], level: Level) -> list[NDArray[np.int64]]:

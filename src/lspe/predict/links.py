@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from lspe.data import DataError, TableChunk, iter_table_chunks
 from lspe.data.graphs.links import check_pairs, without_questions
 from lspe.data.packed.unjoined import is_among, pair_codes
 from lspe.errors import UserError
 from lspe.nn.readout import of_pairs
+from lspe.predict.graphs import pack_graphs
 from lspe.predict.member import GraphsWithEncodings, Member
-from lspe.predict.molecules import pack_graphs
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from lspe.predict.predictor import Predictor
 
 Pairs = NDArray[np.int64]
@@ -32,6 +33,8 @@ MOST_NODES = 50_000
 def asking_for(graph: Data, pairs: Pairs) -> Data:
     """The graph with the pairs [2, P] that are asked for."""
     values = without_questions(graph).to_dict()
+    from torch_geometric.data import Data  # takes long to load
+
     return Data(**values, edge_label_index=torch.from_numpy(pairs))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from lspe.data import PackedGraphs
 from lspe.data.packed.container import Array
@@ -90,8 +89,11 @@ class Member:
         outputs, graph, node, position = [], [], [], []
         device = next(self.network.parameters()).device
         most_pairs = _MOST_EMBEDDED_PAIRS if hasattr(self.network, "embed_pair") else _MOST_PAIRS
-        for batch in _batches(graphs.for_network(self), most_pairs):
-            batch = batch.to(device)
+        packed = graphs.for_network(self)
+        # loading PyG takes longer than predicting a few molecules; a network of one's own may ask more of a batch
+        batch_of = packed.tensors if self.level == "graph" and type(self.network) is Network else packed.batch
+        for rows in _neighbouring(packed, most_pairs):
+            batch = batch_of(rows).to(device)
             result = run_bounded(self.network, batch)
             outputs.append(result.output)
             graph.append(pool(result.h, Topology.of(batch), self.network.readout if self.level == "graph" else "mean"))
@@ -142,8 +144,8 @@ class GraphsWithEncodings:
         return replace(graphs, graph={**graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)})
 
 
-def _batches(graphs: PackedGraphs, most_pairs: int) -> Iterator[Batch]:
-    """Batches of neighbouring graphs, as many as fit.
+def _neighbouring(graphs: PackedGraphs, most_pairs: int) -> Iterator[NDArray[np.int64]]:
+    """Neighbouring graphs for each batch, as many as fit.
 
     Attention over all pairs needs memory for B · n² of them, n the nodes of the largest graph, and d times as much
     where each pair has an embedding: a huge molecule gets a batch almost to itself.
@@ -153,10 +155,10 @@ def _batches(graphs: PackedGraphs, most_pairs: int) -> Iterator[Batch]:
     for end, size in enumerate(sizes):
         largest = max(largest, size)
         if end - begin == _MOST_GRAPHS or (end > begin and (end - begin + 1) * largest**2 > most_pairs):
-            yield graphs.batch(np.arange(begin, end))
+            yield np.arange(begin, end)
             begin, largest = end, size
     if begin < len(sizes):
-        yield graphs.batch(np.arange(begin, len(sizes)))
+        yield np.arange(begin, len(sizes))
 
 
 def _joined(parts: list[Tensor], width: int) -> Tensor:

@@ -10,17 +10,14 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 import torch
-from torch_geometric.data import Data
 
-from lspe.data import DataError, PackedGraphs
-from lspe.data.graphs.links import with_asked_pairs, without_questions
-from lspe.data.graphs.pyg import pack
+from lspe.data import DataError
 from lspe.data.molecules.conversion import MoleculeGraphs, to_packed
 from lspe.data.molecules.descriptors import read_described
 from lspe.data.molecules.processes import map_in_processes, processes_for
 from lspe.data.molecules.smiles import arrays_for
-from lspe.data.words import DescriptorKind, Fragments, Level
-from lspe.features import Features, describe, table_sizes
+from lspe.data.words import DescriptorKind, Fragments
+from lspe.features import Features
 
 AT_ONCE = 500
 """Molecules that go through the networks together."""
@@ -81,31 +78,6 @@ def check_molecules_fit(features: Features, name: str) -> None:
             f"{name} was trained on graphs with {features.kind!r} features, which molecules do not have: it cannot "
             "predict SMILES. Give it such graphs: lspe.load(run).predict(graphs), a list of PyG Data."
         ) from None
-
-
-def pack_graphs(graphs: Sequence[Data], features: Features, name: str, level: Level = "graph") -> PackedGraphs:
-    """PyG graphs in the form of the networks; refused where they carry other features than those trained on."""
-    packed, given = pack([without_questions(graph) for graph in graphs], keep_places=level == "edge")
-    if not _fits(given, features):
-        raise DataError(f"{name} was trained on {describe(features)}, but the graphs have {describe(given)}")
-    return with_asked_pairs(packed, graphs) if level == "link" else packed
-
-
-def _fits(given: Features, wanted: Features) -> bool:
-    if given.kind == wanted.kind == "categorical":
-        return given.node_types <= wanted.node_types and given.edge_types <= wanted.edge_types
-    if given.kind == wanted.kind == "mixed":
-        return (
-            (given.node_features, given.edge_features) == (wanted.node_features, wanted.edge_features)
-            and _within(given.node_types, wanted.node_types)
-            and _within(given.edge_types, wanted.edge_types)
-        )
-    return given.kind == wanted.kind and table_sizes(given) == table_sizes(wanted)
-
-
-def _within(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether every column's types have an entry in its table."""
-    return len(given) == len(wanted) and all(one <= other for one, other in zip(given, wanted, strict=True))
 
 
 def pieces_of(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch_geometric.data import Data
 
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.container import Array
@@ -18,12 +17,15 @@ from lspe.devices import choose_device
 from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
 from lspe.predict.calibration import Calibration
+from lspe.predict.graphs import is_graph, pack_graphs
 from lspe.predict.known import KnownMolecules, Neighbour, fingerprints_of
 from lspe.predict.member import GraphsWithEncodings, Member, Vectors, check_same_kind
-from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pack_graphs, pieces_of, read_pieces
+from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pieces_of, read_pieces
 from lspe.predict.predictions import Embeddings, Floats, Predictions, combined
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from lspe.predict.explanation import Explanation
     from lspe.predict.tables import TableSummary
 
@@ -113,7 +115,9 @@ class Predictor:
         """
         parts = list(self._pieces(molecules, processes, extra))
         if self.level != "graph":
-            return self._of_graphs(parts, single=isinstance(molecules, str | Data), return_std=return_std)
+            return self._of_graphs(
+                parts, single=isinstance(molecules, str) or is_graph(molecules), return_std=return_std
+            )
         mean = _without_single_axis(_stacked([part.mean for part in parts], self._outputs))
         if not return_std:
             return mean
@@ -314,12 +318,12 @@ class Predictor:
         """The predictions of molecules in memory, a piece at a time; fills :attr:`reasons`."""
         if getattr(molecules, "ndim", 1) != 1:
             raise UserError(f"give one column of SMILES, not a table of shape {tuple(molecules.shape)}")
-        everything = [molecules] if isinstance(molecules, str | Data) else list(molecules)
+        everything = [molecules] if isinstance(molecules, str) or is_graph(molecules) else list(molecules)
         numbers = self.checked_extra(extra, len(everything))
         coming = iter(pieces_of(numbers))
         self.reasons = {}
         begin = 0
-        are_graphs = bool(everything) and isinstance(everything[0], Data)
+        are_graphs = bool(everything) and is_graph(everything[0])
         found = (
             self.predict_graphs(everything)
             if are_graphs

@@ -43,7 +43,7 @@ class TableSummary:
     seconds: float
 
     def __str__(self) -> str:
-        text = f"{self.rows:,} molecules in {self.seconds:.1f} s"
+        text = f"{self.rows:,} molecule{'s' if self.rows != 1 else ''} in {self.seconds:.1f} s"
         if self.seconds > 5:
             text += f" ({self.rows / self.seconds:,.0f} a second)"
         if not self.without:

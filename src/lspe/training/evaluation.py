@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from lspe.data import BatchLoader, PackedGraphs
 from lspe.data.packed.sets import as_tensor
@@ -18,6 +18,9 @@ from lspe.nn import Network, Output, positional_loss
 from lspe.nn.blocks import run_bounded
 from lspe.training.distributed import add_up, rank, world_size
 from lspe.training.objective import Objective
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
 
 EVALUATION_BATCH = 256
 

@@ -146,7 +146,7 @@ def intervals_in_words(summary: Mapping[str, Any]) -> str:
         return ""
     widths = ", ".join(f"{name} ± {width:.3g}" for name, width in intervals["half_widths"].items())
     held = f"{intervals['coverage']:.0%} of new values are expected within {widths}"
-    return f"{held}; of the test values it were {intervals['test_coverage']:.0%}"
+    return f"{held}; {intervals['test_coverage']:.0%} of the test values are"
 
 
 def calibration_in_words(summary: Mapping[str, Any]) -> str:

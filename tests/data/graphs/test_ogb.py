@@ -12,7 +12,8 @@ import torch
 
 from lspe.data import DataError, from_pyg, read_graphs
 from lspe.data.graphs.named import read_named
-from lspe.data.graphs.storage import files_of, is_stored_graphs
+from lspe.data.graphs.recognition import is_stored_graphs
+from lspe.data.graphs.storage import files_of
 from lspe.experiment import GraphSource
 from lspe.training import Run
 from tests.cli.test_train import lspe

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from lspe.data import DataError, from_pyg, read_graphs, save_graphs
 from lspe.data.graphs.named import read_named
-from lspe.data.graphs.storage import is_stored_graphs
+from lspe.data.graphs.recognition import is_stored_graphs
 from tests.data.graphs.test_pyg import ring
 from tests.levels import many_graphs, one_graph
 

@@ -42,6 +42,14 @@ def test_two_words_for_yes_and_no_are_binary(yes: str, no: str, tmp_path: Path) 
     table = read_table(write(tmp_path / "table.csv", "smiles,class", rows))
     assert table.task == "binary"
     assert table.targets.y[:4, 0].tolist() == [0, 1, 1, 0]
+    report = table.to_graphs().report
+    assert report is not None
+    assert report.notes == (f"'class': {yes!r} counts as 1, {no!r} counts as 0",)
+
+
+def test_zeros_and_ones_need_no_words(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "table.csv", "smiles,y", [f"{one},{n % 2}" for n, one in enumerate(CHAINS)]))
+    assert table.targets.notes == ()
 
 
 def test_letters_that_are_more_than_yes_and_no_are_classes(tmp_path: Path) -> None:
@@ -96,7 +104,10 @@ def test_a_column_called_split_that_says_something_else_is_not(tmp_path: Path) -
     rows = [f"{smiles},{number},{number % 2}" for number, smiles in enumerate(CHAINS)]
     table = read_table(write(tmp_path / "table.csv", "smiles,y,set", rows))
     assert table.split_column is None
-    assert table.to_graphs(split=None).division == "at random"
+    data = table.to_graphs(split=None)
+    assert data.division == "at random"
+    assert data.report is not None
+    assert data.report.notes == ("the column 'set' does not divide the rows: '0' is none of train, val and test",)
 
 
 def test_rows_of_one_molecule_stay_together(tmp_path: Path) -> None:
@@ -117,6 +128,13 @@ def test_duplicates_can_be_left_out_or_averaged(tmp_path: Path) -> None:
     assert first.graphs.graph["y"][3, 0] == 3
     assert mean.graphs.graph["y"][3, 0] == (3 + 33) / 2
     assert mean.graphs.graph["y"][20, 0] == 20
+    for data, told in (
+        (table.to_graphs(), "40 of 40 rows used\n10 × duplicate kept"),
+        (first, "30 of 40 rows used\n10 × duplicate left out"),
+        (mean, "40 of 40 rows used\n10 × duplicate, counted in the mean of its molecule"),
+    ):
+        assert data.report is not None
+        assert data.report.summary() == told
 
 
 def test_labels_have_no_mean(tmp_path: Path) -> None:

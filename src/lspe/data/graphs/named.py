@@ -13,18 +13,11 @@ from torch_geometric.data import Data
 from lspe.data.errors import DataError
 from lspe.data.graphs.ogb import find_archive, read_archive
 from lspe.data.graphs.pyg import CLASSES
+from lspe.data.graphs.recognition import OGB, PYG
 from lspe.data.graphs.stored import StoredGraphs
 from lspe.data.packed.pointers import pointers
 from lspe.data.splits import NAMES
 from lspe.locations import cache_root
-
-PREFIX = "pyg:"
-OGB = "ogb:"
-
-
-def is_named(source: str) -> bool:
-    """Whether a source is a data set of PyG or of OGB by name."""
-    return source.startswith((PREFIX, OGB))
 
 
 def read_named(source: str) -> StoredGraphs:
@@ -35,18 +28,18 @@ def read_named(source: str) -> StoredGraphs:
     """
     if source.startswith(OGB):
         return read_archive(find_archive(source.removeprefix(OGB)))
-    kind, _, name = source.removeprefix(PREFIX).partition("/")
+    kind, _, name = source.removeprefix(PYG).partition("/")
     make = _class_of(kind, source)
     takes = inspect.signature(make).parameters
     arguments: dict[str, Any] = {}
     if "root" in takes:
         arguments["root"] = str(cache_root() / "pyg" / kind)
     if name and "name" not in takes:
-        raise DataError(f"{source}: {kind} has no name to choose by: write {PREFIX}{kind}")
+        raise DataError(f"{source}: {kind} has no name to choose by: write {PYG}{kind}")
     if name:
         arguments["name"] = name
     elif "name" in takes and takes["name"].default is inspect.Parameter.empty:
-        raise DataError(f"{source}: {kind} holds several sets: write {PREFIX}{kind}/NAME")
+        raise DataError(f"{source}: {kind} holds several sets: write {PYG}{kind}/NAME")
     has_parts = "split" in takes and takes["split"].default == "train"
     given = [{"split": part} for part in NAMES] if has_parts else [{}]
     try:
@@ -70,6 +63,6 @@ def _class_of(kind: str, source: str) -> Any:
     if kind not in datasets.__all__ or not inspect.isclass(found := getattr(datasets, kind)):
         close = get_close_matches(kind, datasets.__all__, n=1)
         raise DataError(
-            f"{source}: PyG has no data set {kind!r}" + (f"; did you mean {PREFIX}{close[0]}?" if close else "")
+            f"{source}: PyG has no data set {kind!r}" + (f"; did you mean {PYG}{close[0]}?" if close else "")
         )
     return found

@@ -31,6 +31,7 @@ import torch
 from torch_geometric.data import Data
 
 from lspe.data.errors import DataError
+from lspe.data.graphs.recognition import BINARY, EDGES, TYPED, is_archive
 from lspe.data.graphs.stored import StoredGraphs
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import pointers
@@ -40,12 +41,11 @@ from lspe.data.splits import Splits
 from lspe.data.words import Level
 from lspe.locations import cache_root, data_root
 
-EDGES = "raw/edge.csv.gz"
 _PARTS = {"train": "train", "val": "valid", "test": "test"}
 _URL = "https://snap.stanford.edu/ogb/data"
 _OTHERS = {
-    "raw/data.npz": "is one of OGB's binary archives",
-    "raw/triplet-type-list.csv.gz": "holds nodes and edges of several types",
+    BINARY: "is one of OGB's binary archives",
+    TYPED: "holds nodes and edges of several types",
 }
 Path_ = str | os.PathLike[str]
 
@@ -55,13 +55,6 @@ class _Files(NamedTuple):
 
     names: dict[str, str]
     open: Callable[[str], Any]
-
-
-def is_archive(path: Path_) -> bool:
-    """Whether a path is an archive of OGB: a folder with raw tables, or a zip file with such a folder."""
-    if os.path.isdir(path):
-        return any(os.path.isfile(os.path.join(path, file)) for file in (EDGES, *_OTHERS))
-    return str(path).lower().endswith(".zip") and os.path.isfile(path)
 
 
 def find_archive(name: str) -> Path:

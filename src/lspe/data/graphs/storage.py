@@ -25,8 +25,9 @@ import torch
 from torch_geometric.data import Data
 
 from lspe.data.errors import DataError
-from lspe.data.graphs.ogb import files_of_archive, is_archive, read_archive
+from lspe.data.graphs.ogb import files_of_archive, read_archive
 from lspe.data.graphs.pyg import attributes_of, levels_of, read_folder
+from lspe.data.graphs.recognition import is_archive
 from lspe.data.graphs.stored import StoredGraphs
 from lspe.data.graphs.targets import find_level
 from lspe.data.packed.container import Array, open_npz
@@ -63,19 +64,6 @@ def save_graphs(path: str | os.PathLike[str], graphs: Data | Sequence[Data], *, 
     }
     with complete_or_nothing(target) as temporary:
         write[target.suffix.lower()](temporary, everything, names, level)
-
-
-def is_stored_graphs(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a file or folder of graphs to learn from; a Parquet file may be a table of molecules too."""
-    name = Path(path)
-    if name.suffix.lower() == ".parquet" and os.path.isfile(name):
-        import pyarrow.parquet as pq
-
-        try:
-            return "edge_index" in pq.read_schema(name).names
-        except (OSError, ValueError):
-            return False
-    return os.path.isdir(name) or name.suffix.lower() in (".npz", ".json") or is_archive(name)
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:

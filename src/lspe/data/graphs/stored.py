@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING, NamedTuple
 
 from lspe.data.splits import Splits
 from lspe.data.words import Level
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class StoredGraphs(NamedTuple):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array
 from lspe.data.packed.targets import UNKNOWN_CLASS, is_known
 from lspe.data.splits import NAMES, Splits, hold_out
 from lspe.data.words import Level, TaskKind
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 MASKS = tuple(f"{name}_mask" for name in NAMES)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch_geometric.data import Data
 
 from lspe.data.molecules.processes import map_in_processes, processes_for
 from lspe.data.molecules.smiles import MoleculeArrays, Readings, arrays_for, parse, read_smiles
@@ -19,6 +19,9 @@ from lspe.data.packed.writer import concatenate
 from lspe.data.progress import progress_bar
 from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features, OGBFeatures
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 OGB = OGBFeatures()
 AT_ONCE = 500

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from lspe.data.packed.container import Array, ArrayFile
 from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.unjoined import draw_unjoined, pair_codes
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch, Data
 
 _DRAWS = 1
 """Tells the numbers that pairs are drawn from from those that order the graphs."""

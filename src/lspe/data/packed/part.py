@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Batch, Data
 
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs, as_tensor
 from lspe.data.packed.targets import without_unknown
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
 
 
 def part_of(graphs: PackedGraphs, nodes: Index, edges: Index, known: NDArray[np.bool_]) -> Batch:
@@ -24,6 +26,8 @@ def part_of(graphs: PackedGraphs, nodes: Index, edges: Index, known: NDArray[np.
         - **edges:** :math:`[m]`
         - **known:** :math:`[n]`, of targets of nodes
     """
+    from torch_geometric.data import Batch, Data  # takes long to load
+
     number, of_node = np.unique(np.searchsorted(graphs.node_ptr, nodes, side="right") - 1, return_inverse=True)
     first_node = graphs.node_ptr[np.searchsorted(graphs.edge_ptr, edges, side="right") - 1]
     ends = [np.searchsorted(nodes, column[edges] + first_node) for column in (graphs.source, graphs.target)]

@@ -11,28 +11,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.data.packed.targets import is_known, without_unknown
+from lspe.data.packed.tensors import GraphTensors
 from lspe.encodings.kinds import NONE
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch, Data
 
 ColumnLevel = Literal["node", "edge", "graph"]
 
 LEVELS: tuple[ColumnLevel, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
-_DataBatch = type(Batch(_base_cls=Data))
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,8 @@ class PackedGraphs:
             "edge": slice(int(self.edge_ptr[number]), int(self.edge_ptr[number + 1])),
             "graph": slice(number, number + 1),
         }
+        from torch_geometric.data import Data  # takes long to load
+
         data = Data()
         for name, level, column in self._fields:
             if name == "edge_index":
@@ -179,24 +183,10 @@ class PackedGraphs:
     def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
         """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph work."""
         number = self.numbers(indices)
-        (nodes, edges), (num_nodes, num_edges), begin = rows_of(self._pointers, number)
-        first_node = begin[0, :-1]
-        rows = {"node": nodes, "edge": edges, "graph": number}
-        attributes: dict[str, Any] = {}
-        for name, level, column in self._fields:
-            if name == "edge_index":
-                edge_index = np.empty((2, len(edges)), dtype=np.int64)
-                offset = first_node.repeat(num_edges)
-                np.add(self.source.take(edges), offset, out=edge_index[0])
-                np.add(self.target.take(edges), offset, out=edge_index[1])
-                attributes[name] = torch.from_numpy(edge_index)
-            else:
-                attributes[name] = self._values(name, column.take(rows[level], axis=0), rows[level])
-
-        counting = np.arange(len(number) + 1)
-        slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, (*begin, counting), strict=True)}
-        increments = dict.fromkeys(attributes, torch.from_numpy(np.zeros_like(number)))
-        increments["edge_index"] = torch.from_numpy(first_node)
+        attributes, num_nodes, begin = self._gather(number)
+        slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, begin, strict=True)}
+        increments = dict.fromkeys((name for name, _, _ in self._fields), torch.from_numpy(np.zeros_like(number)))
+        increments["edge_index"] = torch.from_numpy(begin[0][:-1])
         internal = {
             "_num_graphs": len(number),
             "_slice_dict": {name: slices[level] for name, level, _ in self._fields},
@@ -204,15 +194,40 @@ class PackedGraphs:
         }
         if "x" not in self.node:
             internal["_num_nodes"] = num_nodes.tolist()
-            attributes["num_nodes"] = len(nodes)
-        attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
+            attributes["num_nodes"] = int(begin[0][-1])
+        attributes["batch"] = attributes.pop("batch")  # the last but one, as PyG has it
         attributes["ptr"] = slices["node"]
 
         # PyG's metaclass builds a class at each call, and its setters cost more than the arrays
-        batch = type.__call__(_DataBatch)
+        batch = type.__call__(_batch_class())
         batch._store._mapping.update(attributes)
         vars(batch._store).update(internal)
         return batch
+
+    def tensors(self, indices: ArrayLike | Tensor | None = None) -> GraphTensors:
+        """The same tensors without PyG, for a network that only looks at them."""
+        number = self.numbers(indices)
+        attributes, _, begin = self._gather(number)
+        levels = {name: level for name, level, _ in self._fields} | {"batch": "node"}
+        return GraphTensors(attributes, levels, int(begin[0][-1]), len(number))
+
+    def _gather(self, number: Index) -> tuple[dict[str, Any], Index, tuple[Index, Index, Index]]:
+        """Every attribute of some graphs, the nodes of each, and where each one's nodes, edges and rows begin."""
+        (nodes, edges), (num_nodes, num_edges), begin = rows_of(self._pointers, number)
+        rows = {"node": nodes, "edge": edges, "graph": number}
+        attributes: dict[str, Any] = {}
+        for name, level, column in self._fields:
+            if name == "edge_index":
+                edge_index = np.empty((2, len(edges)), dtype=np.int64)
+                offset = begin[0, :-1].repeat(num_edges)
+                np.add(self.source.take(edges), offset, out=edge_index[0])
+                np.add(self.target.take(edges), offset, out=edge_index[1])
+                attributes[name] = torch.from_numpy(edge_index)
+            else:
+                attributes[name] = self._values(name, column.take(rows[level], axis=0), rows[level])
+        counting = np.arange(len(number) + 1)
+        attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
+        return attributes, num_nodes, (begin[0], begin[1], counting)
 
     def select(self, indices: ArrayLike | Tensor) -> Self:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
@@ -338,6 +353,14 @@ class PackedGraphs:
             by_name |= {name: (level, column) for name, column in getattr(self, level).items()}
         usual = [name for name in _USUAL_ORDER if name in by_name]
         return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
+
+
+@cache
+def _batch_class() -> type[Batch]:
+    """What PyG makes of ``Data`` when several become a ``Batch``."""
+    from torch_geometric.data import Batch, Data  # takes long to load
+
+    return type(Batch(_base_cls=Data))
 
 
 def _reopen(

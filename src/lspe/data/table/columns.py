@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lspe.data.errors import DataError
+from lspe.data.errors import DataError, shown
 from lspe.data.splits import part_of
 from lspe.data.table.targets import is_missing, to_numbers
 
@@ -41,10 +41,21 @@ def may_be_about_rows(column: str) -> bool:
 
 def find_split_column(values: Mapping[str, Sequence[str]], targets: Sequence[str]) -> str | None:
     """The column called split, or much like it, that says train, val or test in every row."""
-    for column, cells in values.items():
-        if column.lower() in _SPLIT_NAMES and column not in targets and cells and all(part_of(cell) for cell in cells):
-            return column
-    return None
+    called = _called_split(values, targets)
+    return next((column for column in called if values[column] and all(map(part_of, values[column]))), None)
+
+
+def unused_split_column(values: Mapping[str, Sequence[str]], targets: Sequence[str]) -> str:
+    """Why a column called split, or much like it, is not used, in words; '' where there is none."""
+    for column in _called_split(values, targets):
+        strange = next((cell for cell in values[column] if not part_of(cell)), None)
+        if strange is not None:
+            return f"the column {column!r} does not divide the rows: {shown(strange)} is none of train, val and test"
+    return ""
+
+
+def _called_split(values: Mapping[str, Sequence[str]], targets: Sequence[str]) -> list[str]:
+    return [column for column in values if column.lower() in _SPLIT_NAMES and column not in targets]
 
 
 def find_name_column(columns: Sequence[str]) -> str | None:

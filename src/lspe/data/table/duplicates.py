@@ -17,7 +17,15 @@ from lspe.data.graphdata import GraphData
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.sets import PackedGraphs
+from lspe.data.report import Report
 from lspe.data.words import Duplicates
+
+KEPT = "duplicate kept"
+_INSTEAD: dict[Duplicates, str] = {
+    "first": "duplicate left out",
+    "mean": "duplicate, counted in the mean of its molecule",
+}
+"""What is done with a row whose molecule stood in an earlier one."""
 
 _ROUNDS = 3
 _ATOM_FEATURES = (0, 2, 3, 4, 5, 7, 8)  # OGB's without chirality, which depends on the order of the neighbours
@@ -71,7 +79,22 @@ def without_duplicates(data: GraphData, molecules: Array, duplicates: Duplicates
         np.add.at(total, molecules, np.where(known, columns["y"], 0))
         np.add.at(count, molecules, known)
         columns["y"] = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0).astype(np.float32)
-    return replace(data, splits=splits, folds=folds, graphs=replace(data.graphs, graph=columns, path=None))
+    return replace(
+        data,
+        splits=splits,
+        folds=folds,
+        graphs=replace(data.graphs, graph=columns, path=None),
+        report=data.report and _as_done(data.report, duplicates),
+    )
+
+
+def _as_done(report: Report, duplicates: Duplicates) -> Report:
+    """What became of the rows that a table's own report calls kept."""
+    findings = tuple(
+        replace(one, action=_INSTEAD[duplicates]) if one.action == KEPT else one for one in report.findings
+    )
+    left_out = sum(one.action == KEPT for one in report.findings) if duplicates == "first" else 0
+    return replace(report, findings=findings, used=report.used - left_out)
 
 
 def _mix(values: Codes) -> Codes:

@@ -21,7 +21,7 @@ from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.data.packed.writer import PackedWriter
 from lspe.data.report import MEND, Finding, Report, first_few
-from lspe.data.table.duplicates import find_duplicates, fingerprints
+from lspe.data.table.duplicates import KEPT, find_duplicates, fingerprints
 from lspe.data.table.targets import check_something_to_learn
 from lspe.data.words import Fragments
 from lspe.features import OGBFeatures
@@ -154,4 +154,4 @@ def _duplicates(table: Table, rows: Index, pairs: Iterable[tuple[int, int]]) -> 
         row, earlier = rows[number], rows[first]
         same = np.array_equal(table.targets.y[earlier], table.targets.y[row], equal_nan=True)
         problem = f"is the molecule of row {table.numbers[earlier]}, with {'the same' if same else 'another'} target"
-        yield _finding(table, row, problem, "duplicate kept")
+        yield _finding(table, row, problem, KEPT)

@@ -21,7 +21,7 @@ from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.packed.pointers import Index
 from lspe.data.report import Finding
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
-from lspe.data.table.columns import find_name_column
+from lspe.data.table.columns import find_name_column, unused_split_column
 from lspe.data.table.duplicates import without_duplicates
 from lspe.data.table.packing import pack, packed_file
 from lspe.data.table.targets import Targets
@@ -94,6 +94,8 @@ class Table:
 
         data = GraphData.open_or_build(path, build)
         data = self._with_molecules(data)
+        if split == "random" and data.report is not None and (note := self._unused_split()):
+            data = replace(data, report=replace(data.report, notes=(*data.report.notes, note)))
         data = replace(
             data, descriptors={kind: self._described(data, kind, fragments, processes) for kind in descriptors}
         )
@@ -113,6 +115,9 @@ class Table:
         except DataError as error:
             raise DataError(f"{self.path}: {error}") from None
         return divided if duplicates == "keep" or not repeated else without_duplicates(divided, molecules, duplicates)
+
+    def _unused_split(self) -> str:
+        return unused_split_column(self.values, self.target_columns) if self.split_column is None else ""
 
     def _with_molecules(self, data: GraphData) -> GraphData:
         """The same data with the SMILES of each graph, and its name where the table has names."""

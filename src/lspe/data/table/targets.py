@@ -50,12 +50,14 @@ class Targets:
     - `y`: [R, T] float with NaN where there is no label, or [R] integer (−1 where there is none) for classes.
     - `class_names`: of a multi-class target, in the order of their numbers.
     - `problems`: (row position, column, value, what is wrong) of each value that is no label.
+    - `notes`: which words count as yes and which as no.
     """
 
     task: TaskKind
     y: Array
     class_names: tuple[str, ...]
     problems: list[tuple[int, str, str, str]]
+    notes: tuple[str, ...] = ()
 
     @property
     def labelled(self) -> Array:
@@ -149,7 +151,20 @@ def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | 
                 problems.append((row, column, text, "is neither 0 nor 1"))
             else:
                 y[row, position] = number
-    return Targets(task, y, (), problems)
+    notes = tuple(note for column, values in columns.items() if (note := _meaning_of_words(column, values)))
+    return Targets(task, y, (), problems, notes)
+
+
+def _meaning_of_words(column: str, values: Sequence[str]) -> str:
+    """Which words of a column are yes and which are no; '' where it holds anything else."""
+    words = dict.fromkeys(value.strip() for value in values if not is_missing(value))
+    meaning = {word: _YES_NO_IF_ALL.get(word.lower()) for word in words}
+    if None in meaning.values() or meaning.keys() <= {"0", "1"}:
+        return ""
+    told = (
+        f"{word!r} counts as {number:g}" for word, number in sorted(meaning.items(), key=lambda one: -(one[1] or 0))
+    )
+    return f"{column!r}: {', '.join(told)}"
 
 
 def _why_no_number(text: str) -> str:
@@ -180,7 +195,7 @@ def _by_number_then_text(label: str) -> tuple[float, str]:
 
 def check_something_to_learn(targets: Targets, names: Sequence[str], table: str) -> list[str]:
     """Raise where there is nothing to learn; give notes where there is little."""
-    notes: list[str] = []
+    notes = list(targets.notes)
     if targets.task == "multiclass":
         found = np.unique(targets.y[targets.y >= 0])
         if len(found) < 2:
