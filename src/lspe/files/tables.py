@@ -92,8 +92,13 @@ class _Delimited:
 
     def _text(self, rows: Sequence[Sequence[Cell]], quoted: bool = False) -> str:
         text = io.StringIO(newline="")
-        quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-        csv.writer(text, delimiter=self.delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
+        writer = csv.writer(
+            text,
+            delimiter=self.delimiter,
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL,
+        )
+        writer.writerows(rows)
         return text.getvalue()
 
 
