@@ -22,7 +22,7 @@ from lspe.data.molecules.smiles import arrays_for
 from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.features import Features, describe, table_sizes
 
-AT_ONCE = 500
+AT_ONCE = 1024
 """Molecules that go through the networks together."""
 
 _LOOK_AHEAD = 10
