@@ -1,7 +1,8 @@
 """The products of matrices that a network cannot do without, alone: the floor of its training step.
 
 Counted are the products of the plain forward pass and the two that the gradient of each needs, in their cheapest exact
-arrangement: products of one left side are one product with the right sides beside each other, at padded widths, and
+arrangement: products of one left side are one product with the right sides beside each other, at padded widths, rows
+that were looked up in a table (the embeddings of bonds, say, of which there are four) are multiplied once each, and
 towers are either one small product each or all together a block-diagonal one, whichever is quicker.
 """
 
@@ -26,15 +27,23 @@ class Products(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.columns: dict[tuple[Any, ...], list[int]] = {}
-        self._kept: list[Tensor] = []
+        self._kept: list[Tensor] = []  # so that no other tensor comes to stand where one of these did
+        self._rows_of_table: dict[int, int] = {}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function.overloadpacket.__name__ in ("mm", "addmm", "bmm"):
+        name = function.overloadpacket.__name__
+        result = function(*args, **(kwargs or {}))
+        if name in ("mm", "addmm", "bmm"):
             left, right = args[-2:]
             self._kept.append(left)
-            shape = left.shape[1:] if left.dim() == 3 and left.size(0) == 1 else left.shape
+            shape = list(left.shape[1:] if left.dim() == 3 and left.size(0) == 1 else left.shape)
+            if left.dim() == 2:
+                shape[0] = min(shape[0], self._rows_of_table.get(left.data_ptr(), shape[0]))
             self.columns.setdefault((left.data_ptr(), *shape), []).append(right.size(-1))
-        return function(*args, **(kwargs or {}))
+        elif name == "embedding":
+            self._kept.append(result)
+            self._rows_of_table[result.data_ptr()] = args[0].size(0)
+        return result
 
 
 def products_of(forward: Callable[[], object]) -> Callable[[], None]:

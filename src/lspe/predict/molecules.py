@@ -19,7 +19,7 @@ from lspe.data.molecules.smiles import arrays_for
 from lspe.data.words import DescriptorKind, Fragments
 from lspe.features import Features
 
-AT_ONCE = 500
+AT_ONCE = 1024
 """Molecules that go through the networks together."""
 
 _LOOK_AHEAD = 10

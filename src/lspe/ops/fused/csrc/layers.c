@@ -1,8 +1,6 @@
 /* What the forward and the backward pass of GatedGCN layers share. */
 #include "layers.h"
 
-#include <stdlib.h>
-
 static inline integer streams_of(const struct gated_layers *call) { return call->positions ? 2 : 1; }
 
 static integer layer_size(integer nodes, integer edges, integer width, integer streams)
@@ -115,33 +113,6 @@ struct stack stack_of(const struct gated_layers *call)
                           .padded = padded_width(width), .pieces = pieces, .groups = groups < 1 ? 1 : groups,
                           .streams = streams_of(call),
                           .node_cuts = node_cuts, .edge_cuts = edge_cuts};
-}
-
-struct room {
-    real *at;
-    integer count;
-};
-
-static real *at_least(struct room *room, integer count)
-{
-    if (count > room->count) {
-        free(room->at);
-        room->at = malloc((size_t)count * sizeof(real));
-        room->count = room->at == NULL ? 0 : count;
-    }
-    return room->at;
-}
-
-real *room_for_call(integer count)
-{
-    static _Thread_local struct room room = {NULL, 0};
-    return at_least(&room, count);
-}
-
-real *room_for_piece(integer count)
-{
-    static _Thread_local struct room room = {NULL, 0};
-    return at_least(&room, count);
 }
 
 struct in_order {

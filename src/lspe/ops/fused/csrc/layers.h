@@ -10,6 +10,7 @@
 #include "gates.h"
 #include "norm.h"
 #include "product.h"
+#include "room.h"
 
 enum { H, E, P };
 enum { B1, B2, A1, A2, B3, C1, C2 };
@@ -57,10 +58,6 @@ void pack_backward(struct stack *stack, real *room);
 /* Adds the groups' gradients of the maps of a layer and puts them where they belong. */
 void unpack_gradients(const struct stack *stack, integer layer, real *gradients);
 integer parameters_of(integer width, integer streams);
-
-/* Room that each thread keeps for its next call, and for its next piece; null where there is no memory. */
-real *room_for_call(integer count);
-real *room_for_piece(integer count);
 
 /* Calls for each piece, side by side where there are enough of them for all threads; else all threads on one piece
    after the other. Each call gets the number of threads it may use. */

@@ -1,0 +1,30 @@
+#include "room.h"
+
+#include <stdlib.h>
+
+struct room {
+    real *at;
+    integer count;
+};
+
+static real *at_least(struct room *room, integer count)
+{
+    if (count > room->count) {
+        free(room->at);
+        room->at = malloc((size_t)count * sizeof(real));
+        room->count = room->at == NULL ? 0 : count;
+    }
+    return room->at;
+}
+
+real *room_for_call(integer count)
+{
+    static _Thread_local struct room room = {NULL, 0};
+    return at_least(&room, count);
+}
+
+real *room_for_piece(integer count)
+{
+    static _Thread_local struct room room = {NULL, 0};
+    return at_least(&room, count);
+}
