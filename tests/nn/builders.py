@@ -110,7 +110,6 @@ MODELS: dict[str, dict] = {
     "graphit-lspe": {"name": "graphit", "lspe": True, "heads": 2, "readout": "none"},
     "gatedgcn-lspe-pre-norm": {"name": "gatedgcn", "lspe": True, "feed_forward": "pre-norm"},
     "san-lspe-post-norm": {"name": "san", "lspe": True, "heads": 2, "feed_forward": "post-norm"},
-    "gatedgcn-lspe-normalized": {"name": "gatedgcn", "lspe": True, "normalize_encoding": True},
     "lspe-gine": {"name": "lspe", "lspe": True, "conv": "GINEConv", "update_edges": True},
     "gps": {"name": "gps", "heads": 2},
     "gps-lspe": {"name": "gps", "lspe": True, "heads": 2, "conv": "GATv2Conv", "conv_args": {"heads": 4}},

@@ -1,7 +1,5 @@
 """Properties of whole networks, for every embedder, encoding, final and readout."""
 
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -135,23 +133,6 @@ def test_an_invariant_embedding_is_blind_to_signs_and_to_nothing_else() -> None:
     other.laplacian_eigenvector_pe = data.laplacian_eigenvector_pe.clone()
     other.laplacian_eigenvector_pe[1, 0] *= -1
     assert (network(other) - network(data)).abs().max() > 1e-6
-
-
-def test_a_normalised_encoding_may_come_in_any_units() -> None:
-    network = make_network("gatedgcn-lspe-normalized").train()
-    data = with_features(Batch.from_data_list([CORNER_CASES["tree"], CORNER_CASES["decalin"], CORNER_CASES["path"]]))
-    other = data.clone()
-    other.random_walk_pe = 3.0 + 1000.0 * data.random_walk_pe
-    torch.testing.assert_close(network(other), network(data), rtol=1e-3, atol=1e-3)  # but for the ε under the root
-    assert network.norm_p.num_batches_tracked == 2
-    plain = make_network("gatedgcn-lspe").train()
-    assert (plain(other) - plain(data)).abs().max() > 0.1
-
-
-@pytest.mark.parametrize("options", [{}, {"encoding": "lappe", "k": 3}])
-def test_normalisation_is_refused_where_it_says_nothing(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="normalize_encoding is for encodings without signs"):
-        Network(ConstantEmbedder(8, 8), [], Head(8, 1), dim=8, normalize_encoding=True, **options)
 
 
 def test_invariance_is_refused_where_there_are_no_signs() -> None:

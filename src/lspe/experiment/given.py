@@ -41,7 +41,6 @@ def with_network(experiment: "Experiment", network: Network) -> "Experiment":
         encoding=network.encoding,
         k=network.k,
         signs=network.signs,
-        normalize_encoding=network.norm_p is not None,
         pair_encoding=network.pair_encoding,
         pair_k=network.pair_k,
         final=network.final,

@@ -141,7 +141,6 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         encoding=model.encoding,
         k=model.k,
         signs=model.signs,
-        normalize_encoding=model.normalize_encoding,
         pair_encoding=model.pair_encoding,
         pair_k=model.pair_k,
         edge_dim=model.edge_width,

@@ -10,7 +10,7 @@ from lspe.data.words import OptionalDescriptorKind
 from lspe.encodings.kinds import NONE, check_encoding
 from lspe.features import WIDEST
 from lspe.nn.feed_forward import Normed
-from lspe.nn.network import Final, check_combination, check_normalized, check_signs
+from lspe.nn.network import Final, check_combination, check_signs
 from lspe.nn.readout import Readout
 from lspe.nn.signs import Signs
 
@@ -31,7 +31,6 @@ class NetworkConfig(Strict):
     encoding: str = NONE
     k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     signs: Signs = "random"
-    normalize_encoding: bool = False
     pair_encoding: str = NONE
     pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     final: Final = "structure"
@@ -49,10 +48,8 @@ class NetworkConfig(Strict):
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         check_combination(self.encoding, self.k, self.lspe, self.final)
-        kind = None if self.encoding == NONE else check_encoding(self.encoding, self.k, "node")
-        if kind is not None:
-            check_signs(kind, self.signs)
-        check_normalized(kind, self.normalize_encoding)
+        if self.encoding != NONE:
+            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
         if self.pair_encoding != NONE:
             check_encoding(self.pair_encoding, self.pair_k, "pair")
         for what in ("heads", "towers"):

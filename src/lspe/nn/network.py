@@ -12,7 +12,7 @@ from lspe.encodings.kinds import NONE
 from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
 from lspe.nn.gated_gcn import run_layers
-from lspe.nn.norm import BatchNorm, center_and_normalize
+from lspe.nn.norm import center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
@@ -69,7 +69,6 @@ class Network(nn.Module):
         k: width of the encoding, and of the final positions.
         signs: of columns whose sign means nothing, those of ``lappe``: ``random`` ones in each step of training, or an
             embedding that is ``invariant`` (:class:`~lspe.nn.SignInvariantEmbedding`) in the place of the linear map.
-        normalize_encoding: a BatchNorm on the encoding as it comes, before the linear map; not for one with signs.
         pair_encoding: ``none`` or a kind of encoding for pairs: ``rrwp`` (read from ``data.edge_relative_walk_pe``), …;
             that of the pairs which full attention adds is computed in each forward pass.
         pair_k: width of the encoding of pairs.
@@ -97,7 +96,6 @@ class Network(nn.Module):
         encoding: str | EncodingKind = NONE,
         k: int = 0,
         signs: Signs = "random",
-        normalize_encoding: bool = False,
         pair_encoding: str | EncodingKind = NONE,
         pair_k: int = 0,
         edge_dim: int | None = None,
@@ -132,8 +130,6 @@ class Network(nn.Module):
         if self._kind is not None:
             check_signs(self._kind, signs)
             self.embed_p = SignInvariantEmbedding(k, dim) if signs == "invariant" else nn.Linear(k, dim)
-        check_normalized(self._kind, normalize_encoding)
-        self.norm_p = BatchNorm(k) if normalize_encoding else None
         if self._pair_kind is not None:
             self.embed_pair = nn.Linear(pair_k, dim if edge_dim is None else edge_dim, bias=False)
             self._attends_to_all = any(isinstance(part, PairAttention) for part in self.layers.modules())
@@ -218,7 +214,7 @@ class Network(nn.Module):
             return self.embed_p(encoding, graph)
         if self._kind.has_signs and self.training:
             encoding = random_signs(encoding, graph.batch)
-        return self.embed_p(encoding if self.norm_p is None else self.norm_p(encoding))
+        return self.embed_p(encoding)
 
     def _encoding(self, data: Data, kind: EncodingKind, k: int, rows: int, of_what: str) -> Tensor:
         """``[rows, k]``, as it stands in the data."""
@@ -273,10 +269,3 @@ def check_signs(kind: EncodingKind, signs: Signs) -> None:
     """Say so where an encoding has no signs to be blind to."""
     if signs == "invariant" and not kind.has_signs:
         raise ValueError(f"signs='invariant' is for encodings with signs, such as 'lappe'; {kind.name!r} has none")
-
-
-def check_normalized(kind: EncodingKind | None, normalize_encoding: bool) -> None:
-    """Say so where a mean over nodes says nothing: of no encoding, or of columns whose signs mean nothing."""
-    if normalize_encoding and (kind is None or kind.has_signs):
-        name = "none" if kind is None else kind.name
-        raise ValueError(f"normalize_encoding is for encodings without signs, such as 'rwpe', not {name!r}")

@@ -51,7 +51,6 @@ def _traits(network: Network) -> dict[str, Any]:
         "encoding": network.encoding,
         "k": network.k,
         "signs": network.signs,
-        "normalize_encoding": network.norm_p is not None,
         "pair_encoding": network.pair_encoding,
         "final": network.final,
     }
