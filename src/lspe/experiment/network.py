@@ -18,6 +18,7 @@ from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
+from lspe.nn.normalisation import normalise_by
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
 from lspe.nn.readout import Head
 from lspe.nn.san import SAN
@@ -127,6 +128,12 @@ def _with_feed_forward(model: NetworkConfig, layers: list[nn.Module]) -> list[nn
     return [one for layer, block in zip(layers, blocks, strict=True) for one in (layer, block)]
 
 
+def _layers(model: NetworkConfig) -> list[nn.Module]:
+    layers = nn.ModuleList(_with_feed_forward(model, model.build_layers()))
+    normalise_by(model.norm, layers)
+    return list(layers)
+
+
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
     width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
@@ -135,7 +142,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     head_dim = read_out + (0 if beside is None else model.hidden_dim)
     return Network(
         embedder_for(features, model.hidden_dim, model.edge_width),
-        _with_feed_forward(model, model.build_layers()),
+        _layers(model),
         Head(head_dim, outputs, hidden=model.head_layers, dropout=model.head_dropout),
         dim=model.hidden_dim,
         encoding=model.encoding,

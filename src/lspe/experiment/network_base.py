@@ -11,6 +11,7 @@ from lspe.encodings.kinds import NONE, check_encoding
 from lspe.features import WIDEST
 from lspe.nn.feed_forward import Normed
 from lspe.nn.network import Final, check_combination, check_signs
+from lspe.nn.normalisation import Normalisation
 from lspe.nn.readout import Readout
 from lspe.nn.signs import Signs
 
@@ -22,7 +23,8 @@ MOST_LAYERS = 10_000
 class NetworkConfig(Strict):
     """Width, depth, encodings, positions and readout; the layers are those of each network's own.
 
-    ``head_layers``: hidden ones behind the readout, each half as wide as the one before.
+    ``head_layers``: hidden ones behind the readout, each half as wide as the one before. ``norm``: what normalises
+    inside the layers and feed-forward blocks.
     """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
@@ -40,6 +42,7 @@ class NetworkConfig(Strict):
     head_dropout: Probability = 0.0
     residual: bool = True
     feed_forward: Literal["none"] | Normed = "none"
+    norm: Normalisation = "batch"
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
     descriptors: OptionalDescriptorKind = "none"

@@ -118,9 +118,9 @@ class GatedGCN(nn.Module):
         return [linear for linear in maps if linear is not None]
 
     def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
-        ordinary = self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1
-        weights = (self.norm_h.weight, self.norm_e.weight)
-        return ordinary and self.dim >= LANES and fusible(h, p, e, *weights, maps=self._maps())
+        if not (self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1):
+            return False
+        return self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=self._maps())
 
     def _as_in_c(self, nodes: int, edges: int) -> Layer:
         drops = self.training and self.dropout > 0
