@@ -113,6 +113,22 @@ MODELS: dict[str, dict] = {
     "lspe-gine": {"name": "lspe", "lspe": True, "conv": "GINEConv", "update_edges": True},
     "gps": {"name": "gps", "heads": 2},
     "gps-lspe": {"name": "gps", "lspe": True, "heads": 2, "conv": "GATv2Conv", "conv_args": {"heads": 4}},
+    "gatedgcn-lspe-normalized": {
+        "name": "gatedgcn",
+        "lspe": True,
+        "pair_encoding": "rrwp",
+        "pair_k": 6,
+        "normalize_encoding": True,
+    },
+    "san-normalized": {
+        "name": "san",
+        "encoding": "lappe",
+        "k": 4,
+        "heads": 2,
+        "pair_encoding": "rrwp",
+        "pair_k": 6,
+        "normalize_encoding": True,
+    },
     "pna-rrwp": {"name": "pna", "edge_dim": 3, "delta": 1.1, "pair_encoding": "rrwp", "pair_k": 6},
     "san-lspe-rrwp": {"name": "san", "lspe": True, "heads": 2, "pair_encoding": "rrwp", "pair_k": 6},
     "graphit-lspe-resistance": {

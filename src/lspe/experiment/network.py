@@ -150,6 +150,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         signs=model.signs,
         pair_encoding=model.pair_encoding,
         pair_k=model.pair_k,
+        normalize_encoding=model.normalize_encoding,
         edge_dim=model.edge_width,
         lspe=model.lspe,
         final=model.final,

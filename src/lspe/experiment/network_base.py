@@ -35,6 +35,7 @@ class NetworkConfig(Strict):
     signs: Signs = "random"
     pair_encoding: str = NONE
     pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
+    normalize_encoding: bool = False
     final: Final = "structure"
     readout: Readout = "mean"
     dropout: Probability = 0.0
@@ -52,7 +53,7 @@ class NetworkConfig(Strict):
     def _parts_fit_together(self) -> Self:
         check_combination(self.encoding, self.k, self.lspe, self.final)
         if self.encoding != NONE:
-            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs)
+            check_signs(check_encoding(self.encoding, self.k, "node"), self.signs, self.normalize_encoding)
         if self.pair_encoding != NONE:
             check_encoding(self.pair_encoding, self.pair_k, "pair")
         for what in ("heads", "towers"):

@@ -12,7 +12,7 @@ from lspe.encodings.kinds import NONE
 from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
 from lspe.nn.gated_gcn import run_layers
-from lspe.nn.norm import center_and_normalize
+from lspe.nn.norm import BatchNorm, center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
@@ -72,6 +72,8 @@ class Network(nn.Module):
         pair_encoding: ``none`` or a kind of encoding for pairs: ``rrwp`` (read from ``data.edge_relative_walk_pe``), …;
             that of the pairs which full attention adds is computed in each forward pass.
         pair_k: width of the encoding of pairs.
+        normalize_encoding: put a BatchNorm before the linear maps of both encodings, whose columns may differ in size.
+            The pairs that full attention adds are normalised by the running statistics of the edges.
         edge_dim: width of e; d if left out.
         lspe: whether the layers learn positions.
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
@@ -98,6 +100,7 @@ class Network(nn.Module):
         signs: Signs = "random",
         pair_encoding: str | EncodingKind = NONE,
         pair_k: int = 0,
+        normalize_encoding: bool = False,
         edge_dim: int | None = None,
         lspe: bool = False,
         final: Final = "structure",
@@ -128,10 +131,12 @@ class Network(nn.Module):
         self.dropout = dropout
         self.descriptors = descriptors
         if self._kind is not None:
-            check_signs(self._kind, signs)
+            check_signs(self._kind, signs, normalize_encoding)
             self.embed_p = SignInvariantEmbedding(k, dim) if signs == "invariant" else nn.Linear(k, dim)
+            self.norm_p = BatchNorm(k) if normalize_encoding else None
         if self._pair_kind is not None:
             self.embed_pair = nn.Linear(pair_k, dim if edge_dim is None else edge_dim, bias=False)
+            self.norm_pair = BatchNorm(pair_k) if normalize_encoding else None
             self._attends_to_all = any(isinstance(part, PairAttention) for part in self.layers.modules())
         if lspe or final == "structure+encoding":
             self.project_p = nn.Linear(dim, k)
@@ -163,7 +168,8 @@ class Network(nn.Module):
         if self._pair_kind is None:
             return e
         of_edges = self._encoding(data, self._pair_kind, self.pair_k, graph.edges.count, "edges")
-        return e + self.embed_pair(of_edges.to(e))
+        of_edges = of_edges.to(e)
+        return e + self.embed_pair(of_edges if self.norm_pair is None else self.norm_pair(of_edges))
 
     def embed_descriptors(self, data: Data) -> Tensor | None:
         """``[B, d]`` of the descriptors, where the network takes some."""
@@ -203,7 +209,8 @@ class Network(nn.Module):
         added = self.embedder.added_pair()
         if self._pair_kind is None or not self._attends_to_all:
             return added
-        return added + self.embed_pair(self._encoding_of_added_pairs(data, graph, dtype))
+        of_added = self._encoding_of_added_pairs(data, graph, dtype)
+        return added + self.embed_pair(of_added if self.norm_pair is None else self.norm_pair.by_running(of_added))
 
     def _embed_encoding(self, data: Data, graph: Topology, h: Tensor) -> Tensor | None:
         """LL_p of the encoding, ``[N, d]``."""
@@ -214,7 +221,7 @@ class Network(nn.Module):
             return self.embed_p(encoding, graph)
         if self._kind.has_signs and self.training:
             encoding = random_signs(encoding, graph.batch)
-        return self.embed_p(encoding)
+        return self.embed_p(encoding if self.norm_p is None else self.norm_p(encoding))
 
     def _encoding(self, data: Data, kind: EncodingKind, k: int, rows: int, of_what: str) -> Tensor:
         """``[rows, k]``, as it stands in the data."""
@@ -265,7 +272,9 @@ def check_combination(encoding: str | EncodingKind, k: int, lspe: bool, final: s
         raise ValueError("final='structure+encoding' is for networks without lspe; with it use 'structure+position'")
 
 
-def check_signs(kind: EncodingKind, signs: Signs) -> None:
-    """Say so where an encoding has no signs to be blind to."""
+def check_signs(kind: EncodingKind, signs: Signs, normalize_encoding: bool = False) -> None:
+    """Say so where an encoding has no signs to be blind to, or where they would be seen."""
+    if signs == "invariant" and normalize_encoding:
+        raise ValueError("signs='invariant' goes without normalize_encoding, whose means would make it see the signs")
     if signs == "invariant" and not kind.has_signs:
         raise ValueError(f"signs='invariant' is for encodings with signs, such as 'lappe'; {kind.name!r} has none")

@@ -50,6 +50,10 @@ class BatchNorm(nn.BatchNorm1d):
         y = torch.relu(y) if relu else y
         return y if residual is None else residual + y
 
+    def by_running(self, x: Tensor) -> Tensor:
+        """Normalise by the running statistics, in training too, and leave them as they are."""
+        return F.batch_norm(x, *self._statistics(x), self.weight, self.bias, False, 0.0, self.eps)
+
     def _is_shared(self) -> bool:
         met = distributed.is_available() and distributed.is_initialized()
         return self.synchronised and self.training and met and distributed.get_world_size() > 1
@@ -62,7 +66,7 @@ class BatchNorm(nn.BatchNorm1d):
         mean = sum_and_count[:-1] / rows.clamp(min=1)
         variance = _SumOverProcesses.apply(((x - mean) ** 2).sum(0)) / rows.clamp(min=1)
         if rows < 2:
-            y = F.batch_norm(x, *self._statistics(x), self.weight, self.bias, False, 0.0, self.eps)
+            y = self.by_running(x)
         else:
             y = (x - mean) * torch.rsqrt(variance + self.eps)
             y = y if self.weight is None else y * self.weight + self.bias
