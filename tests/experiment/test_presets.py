@@ -64,6 +64,12 @@ def test_parameters_equal_the_paper(listed: dict[str, dict]) -> None:
     assert {name: listed[name]["paper_parameters"] for name in PAPER_PARAMETERS} == PAPER_PARAMETERS
 
 
+def test_what_goes_beyond_the_paper_has_no_more_parameters_than_others_took(listed: dict[str, dict]) -> None:
+    assert listed["zinc/gatedgcn-lspe-plus"]["parameters"] <= 525_000
+    assert listed["cifar10/gatedgcn-lspe-plus"]["parameters"] <= 110_000
+    assert listed["moltox21/gatedgcn-lspe-plus"]["parameters"] <= listed["moltox21/gatedgcn-lspe"]["parameters"]
+
+
 def test_list_is_complete(listed: dict[str, dict]) -> None:
     expected = {"csl/gatedgcn", "csl/gatedgcn-lspe", "nci/gatedgcn-lspe", *PAPER_PARAMETERS}
     assert expected <= set(listed)

@@ -53,7 +53,7 @@ def made_up(experiment: Experiment) -> GraphData:
         task_names=tuple(f"y{number}" for number in range(task.outputs)),
         features=_described(experiment, features),
         source="made up",
-        graphs=packed if model.encoding == "none" else packed.with_encoding(model.encoding, model.k),
+        graphs=packed.with_encodings(model.encodings),
         splits={"train": everything, "val": everything},
     )
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from lspe.errors import UserError
-from lspe.reproduce.plan import Job, State
+from lspe.reproduce.plan import Job
+from lspe.reproduce.results import epochs_so_far
 from lspe.reproduce.tables import Row
 from lspe.training.progress import clock
 
@@ -46,7 +46,7 @@ def look(jobs: Sequence[Job]) -> Overview:
     it can take.
     """
     states = {job.folder: job.state for job in jobs}
-    histories = {job.folder: _seconds_of_epochs(job, states[job.folder]) for job in jobs}
+    histories = {job.folder: [row["seconds"] or 0.0 for row in epochs_so_far(job.run)] for job in jobs}
     of_row: dict[Row, list[float]] = {}
     for job in jobs:
         of_row.setdefault(job.row, []).extend(histories[job.folder])
@@ -63,13 +63,3 @@ def look(jobs: Sequence[Job]) -> Overview:
         seconds = total / max(count("running"), 1)
     at_most = any(not job.experiment.training.protocol.goes_by_steps for job in not_done)
     return Overview(count("done"), count("running"), count("begun") + count("left"), seconds, at_most)
-
-
-def _seconds_of_epochs(job: Job, state: State) -> list[float]:
-    """Of each epoch so far; none where the file is being written just now or is damaged."""
-    if state == "left":
-        return []
-    try:
-        return [row["seconds"] or 0.0 for row in job.run.history]
-    except UserError:
-        return []

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lspe.errors import UserError
 from lspe.experiment import PaperRow, count_parameters, load_preset
 from lspe.experiment.task import format_score
 from lspe.experiment.value import CONFIG
@@ -65,7 +66,8 @@ def collect(row: Row, folder: Path, problem: str = "") -> Result:
     values = _of_row(row) | {"problem": problem}
     parts = [run for path in sorted(folder.glob(f"seed*/{CONFIG}")) for run in open_runs(path.parent)]
     finished = [run for run in parts if run.is_finished]
-    begun = [run for run in parts if not run.is_finished and run.history]
+    histories = {run: epochs_so_far(run) for run in parts if not run.is_finished}
+    begun = {run: history for run, history in histories.items() if history}
     if begun:
         values |= _of_begun(begun)
     if finished:
@@ -74,6 +76,14 @@ def collect(row: Row, folder: Path, problem: str = "") -> Result:
     if values.get("test") is not None and values.get("paper_test") is not None:
         values["difference"] = values["test"] - values["paper_test"]
     return Result(**values)
+
+
+def epochs_so_far(run: Run) -> list[dict[str, float | None]]:
+    """The rows of metrics.csv; none where it is not there, another process is just at it, or it is damaged."""
+    try:
+        return run.history
+    except UserError:
+        return []
 
 
 def collect_tables(
@@ -116,16 +126,15 @@ def _of_paper(paper: PaperRow | None) -> dict[str, Any]:
     }
 
 
-def _of_begun(runs: Sequence[Run]) -> dict[str, Any]:
-    metric = runs[0].config.task.metric
-    histories = [run.history for run in runs]
-    furthest = max(range(len(runs)), key=lambda number: len(histories[number]))
-    protocol = runs[furthest].config.training.protocol
+def _of_begun(begun: Mapping[Run, Sequence[dict[str, float | None]]]) -> dict[str, Any]:
+    histories = list(begun.values())
+    furthest = max(begun, key=lambda run: len(begun[run]))
+    metric, protocol = furthest.config.task.metric, furthest.config.training.protocol
     seconds = [row["seconds"] or 0.0 for history in histories for row in history]
     return {
         "protocol": protocol.kind,
-        "begun": len(runs),
-        "epochs_of_begun": f"{len(histories[furthest])} of {protocol.max_epochs}",
+        "begun": len(begun),
+        "epochs_of_begun": f"{len(begun[furthest])} of {protocol.max_epochs}",
         **_mean_and_sd("val", [history[-1][f"val_{metric}"] for history in histories]),
         **_mean_and_sd("train", [history[-1][f"train_{metric}"] for history in histories]),
         "epochs": float(np.mean([len(history) for history in histories])),
