@@ -48,6 +48,7 @@ def main() -> None:
             for stage in arguments.stages:
                 row = in_a_process(stage, table, arguments.processes)
                 result[f"{stage} {count:,}"] = per_molecule(row, count)
+                print(f"{stage} {count:,}", result[f"{stage} {count:,}"], file=sys.stderr)  # it may be a long way
     if arguments.json:
         print(json.dumps(result, indent=2))
         return

@@ -11,13 +11,14 @@ import torch
 from typer.testing import CliRunner
 
 import lspe
-from lspe import announcement, forest
+from lspe import announcement, blending, forest
 from lspe.blending import is_blended
 from lspe.cli.main import app
 from lspe.data.molecules.descriptors import describe
 from lspe.data.words import DescriptorKind
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
+from lspe.predict import known
 from lspe.predict.blend import Blend
 from lspe.training.fitting import seen_by_member
 from lspe.training.seeds_and_folds import evaluate_runs, open_runs
@@ -61,6 +62,22 @@ def test_the_run_predicts_what_was_scored(run: lspe.Run) -> None:
     assert (sd > 0).all()
     truth = np.array([float(row["y"]) for row in rows])
     assert run.summary["together"]["test"]["together"]["mae"] == pytest.approx(np.abs(mean - truth).mean(), rel=1e-5)
+
+
+def test_of_many_molecules_some_are_grown_on_and_kept(run: lspe.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_data(run.config)
+    rows = np.sort(np.concatenate([data.splits["train"], data.splits["val"]]))
+    all_at_once = blending._predict(blending._fit(data, rows, 1), data, rows)
+    monkeypatch.setattr(blending, "_AT_ONCE", 7)
+    np.testing.assert_array_equal(blending._predict(blending._fit(data, rows, 1), data, rows), all_at_once)
+    monkeypatch.setattr(blending, "MOST_FOR_A_FOREST", 20)
+    seen: list[int] = []
+    monkeypatch.setattr(blending.Forest, "fit", lambda descriptors, y, *_, **__: seen.append(len(y)))
+    blending._fit(data, rows, 1)
+    monkeypatch.setattr(known, "MOST_KNOWN", 10)
+    kept = known.KnownMolecules.of(lspe.load(run.path).members[0], data)
+    assert (seen, len(kept.smiles), len(set(kept.smiles))) == ([20], 10, 10)
+    assert set(kept.smiles) <= {data.smiles[row] for row in rows.tolist()}
 
 
 def test_the_weights_add_up_and_count(run: lspe.Run) -> None:

@@ -29,6 +29,10 @@ from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
 Floats = NDArray[np.float64]
 Predict = Callable[[Index], Floats]
 
+MOST_FOR_A_FOREST = 50_000
+"""Molecules a forest is grown on, whose descriptors are in memory together; of more, as many drawn at random."""
+_AT_ONCE = 10_000
+
 
 @dataclass(frozen=True)
 class Blended:
@@ -97,6 +101,8 @@ def _grow(data: GraphData, rows: Index, threads: int) -> Predict:
 
 
 def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
+    if len(rows) > MOST_FOR_A_FOREST:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_FOR_A_FOREST, replace=False))
     columns = data.graphs.graph
     return Forest.fit(
         _descriptors(data, rows),
@@ -110,7 +116,8 @@ def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
 
 
 def _predict(forest: Forest, data: GraphData, rows: Index) -> Floats:
-    return forest.predict(_descriptors(data, rows), _extra(data, rows))
+    parts = np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE))
+    return np.concatenate([forest.predict(_descriptors(data, part), _extra(data, part)) for part in parts])
 
 
 def _extra(data: GraphData, rows: Index) -> Array | None:

@@ -99,9 +99,8 @@ def test_a_predictor_in_a_job_of_ones_own(model: Predictor, table: Path) -> None
         def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
             return {**batch, "y": self.predictor.predict(batch["smiles"], processes=1)}
 
-    rows = ray.data.read_parquet(str(table)).repartition(4)
-    done = rows.map_batches(
-        Predict, fn_constructor_args=(model,), batch_size=500, compute=ray.data.ActorPoolStrategy(size=2)
-    )
+    rows = ray.data.read_parquet(str(table))
+    pool = ray.data.ActorPoolStrategy(size=2)  # with half a core each, so that one is left to read the table
+    done = rows.map_batches(Predict, fn_constructor_args=(model,), batch_size=500, compute=pool, num_cpus=0.5)
     found = done.to_pandas().sort_values("number")
     np.testing.assert_allclose(found["y"], model.predict(ROWS, processes=1), rtol=1e-5)

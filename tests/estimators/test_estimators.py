@@ -30,6 +30,7 @@ from lspe.config import ConfigError
 from lspe.data import DataError
 from lspe.data.benchmarks.nci import source_file
 from lspe.errors import UserError
+from lspe.estimators import base
 
 SMALL: dict[str, Any] = {"epochs": 2, "layers": 1, "hidden_dim": 8, "k": 4, "batch_size": 16}
 
@@ -289,6 +290,13 @@ def test_several_labels_are_saved_too(tmp_path: Path) -> None:
 
 def test_a_folder_without_an_estimator(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no estimator"):
+        LSPERegressor.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"\xff\xfe", b"[1]", b"", b'{"format": 1}'])
+def test_a_damaged_estimator_is_refused_in_words(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / base._FILE).write_bytes(content)
+    with pytest.raises(UserError, match=base._FILE):
         LSPERegressor.load(tmp_path)
 
 

@@ -26,10 +26,8 @@ def encode(
         int, typer.Option("-k", min=1, max=MOST_COLUMNS, help="Number of columns: steps, eigenvectors, ...")
     ] = 16,
     smiles_column: Annotated[str | None, typer.Option(help="The column with the SMILES, if not found by name.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that read molecules, or those of the cluster.")
-    ] = None,
-    engine: Annotated[Engine, typer.Option(help="ray encodes a table on a Ray cluster.")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes to work with.")] = None,
+    engine: Annotated[Engine, typer.Option(help="ray: on a Ray cluster.")] = "local",
 ) -> None:
     """Write the positional encodings of a table of molecules, or of a graph, to a file.
 

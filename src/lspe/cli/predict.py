@@ -48,10 +48,8 @@ def predict(
     top: Annotated[int | None, typer.Option(min=1, help="Of links: so many likeliest ones (100).")] = None,
     weights: Annotated[Which, typer.Option(help="Of which epoch.")] = "reported",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that read molecules, or those of the cluster.")
-    ] = None,
-    engine: Annotated[Engine, typer.Option(help="ray predicts a table on a Ray cluster.")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes to work with.")] = None,
+    engine: Annotated[Engine, typer.Option(help="ray: on a Ray cluster.")] = "local",
 ) -> None:
     """Predict molecules or graphs with a trained network, or with several: then mean and standard deviation.
 

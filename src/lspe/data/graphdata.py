@@ -159,7 +159,9 @@ class GraphData(Description):
             )
         if kind != "none":
             parts.append(self.descriptors[kind])
-        columns = {**self.graphs.graph, "descriptors": np.concatenate(parts, axis=1, dtype=np.float32)}
+        mapped = len(parts) == 1 and parts[0].dtype == np.float32  # stays on disk
+        joined = parts[0] if mapped else np.concatenate(parts, axis=1, dtype=np.float32)
+        columns = {**self.graphs.graph, "descriptors": joined}
         return replace(self, graphs=replace(self.graphs, graph=columns, path=None))  # which holds no descriptors
 
     def save(self, path: Path) -> GraphData:

@@ -154,15 +154,16 @@ def part_of(value: str) -> str:
     return _PARTS.get(value.strip().lower(), "")
 
 
-def column_split(values: Sequence[str], rows: Sequence[int], labels: ArrayLike | None) -> Splits:
+def column_split(values: Sequence[str], rows: Index, labels: ArrayLike | None) -> Splits:
     """Divide as a column says; where it names no validation part, a tenth of the training part becomes one."""
-    parts = [part_of(value) for value in values]
-    if "" in parts:
-        position = parts.index("")
+    number = {"": -1, **{name: number for number, name in enumerate(NAMES)}}
+    parts = np.fromiter((number[part_of(value)] for value in values), np.int8, len(values))
+    if (parts < 0).any():
+        position = int(parts.argmin())
         raise DataError(
             f"row {rows[position]} of the split column: {values[position]!r} is none of train, val and test"
         )
-    splits = {name: np.flatnonzero(np.array(parts) == name) for name in NAMES}
+    splits = {name: np.flatnonzero(parts == number[name]) for name in NAMES}
     for name in ("train", "test"):
         if not len(splits[name]):
             raise DataError(f"no row is marked {name!r}")

@@ -162,6 +162,10 @@ class Estimator(BaseEstimator):
             values = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise UserError(f"{folder} holds no estimator: there is no {_FILE}; a run is opened by lspe.load") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise UserError(f"{path} cannot be read ({error}): put back a copy of it, or fit again") from None
+        if not isinstance(values, dict):
+            raise UserError(f"{path} is not what save() wrote: put back a copy of it, or fit again")
         if values.get("format") != FORMAT or values.get("class") != cls.__name__:
             raise UserError(
                 f"{path} is of a {values.get('class')} in format {values.get('format')}; "

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 class NpzWriter:
     """Named arrays that grow by rows, each in a file of its own; put together as NumPy does it when all went well.
 
-    Text is kept in memory, because the width of an array of text is that of its longest entry.
+    An array of text is as wide as its longest entry, which is known only at the end: until then its parts have widths
+    of their own.
 
     >>> with NpzWriter(path) as writer:
     ...     writer.append("encoding", first)
@@ -28,7 +29,7 @@ class NpzWriter:
         self.rows: dict[str, int] = {}
         self._folder = Path(tempfile.mkdtemp(prefix=".arrays.", suffix=".tmp", dir=path.parent))
         self._files: dict[str, tuple[BinaryIO, np.dtype[Any], tuple[int, ...]]] = {}
-        self._texts: dict[str, list[NDArray[np.str_]]] = {}
+        self._texts: dict[str, list[tuple[int, np.dtype[np.str_]]]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -46,8 +47,7 @@ class NpzWriter:
         """Add rows to the array ``name``; the first ones say its type and the shape of a row."""
         self.rows[name] = self.rows.get(name, 0) + len(array)
         if array.dtype.kind == "U":
-            self._texts.setdefault(name, []).append(array)
-            return
+            self._texts.setdefault(name, []).append((len(array), array.dtype))
         if name not in self._files:
             self._files[name] = ((self._folder / name).open("w+b"), array.dtype, array.shape[1:])
         self._files[name][0].write(np.ascontiguousarray(array).data)
@@ -55,11 +55,13 @@ class NpzWriter:
     def _finish(self) -> None:
         with zipfile.ZipFile(self.path, "w", self.compression) as archive:
             for name, (file, dtype, row_shape) in self._files.items():
-                header = {"descr": dtype.str, "fortran_order": False, "shape": (self.rows[name], *row_shape)}
+                parts = self._texts.get(name, [])
+                widest = max((part for _, part in parts), key=lambda part: part.itemsize, default=dtype)
+                header = {"descr": widest.str, "fortran_order": False, "shape": (self.rows[name], *row_shape)}
                 file.seek(0)
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array_header_1_0(member, header)
+                    for count, narrow in parts:
+                        text = np.frombuffer(file.read(count * narrow.itemsize), narrow)
+                        member.write(text.astype(widest).tobytes())
                     shutil.copyfileobj(file, member, 1 << 22)
-            for name, parts in self._texts.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.concatenate(parts), allow_pickle=False)

@@ -19,6 +19,8 @@ from lspe.data.words import Fragments, TaskKind
 from lspe.predict.member import GraphsWithEncodings, Member
 
 KNOWN = "known.lspe"
+MOST_KNOWN = 50_000
+"""Molecules that are kept to compare others with; of more of them, as many drawn at random."""
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +59,8 @@ class KnownMolecules:
         rows = np.arange(len(data.graphs))
         if data.splits:
             rows = np.sort(np.concatenate([data.splits["train"], data.splits["val"]]))
+        if len(rows) > MOST_KNOWN:
+            rows = np.sort(np.random.default_rng(0).choice(rows, MOST_KNOWN, replace=False))
         graphs = data.graphs.select(rows)
         assert data.smiles is not None, "only tables have SMILES"
         smiles = [data.smiles[row] for row in rows.tolist()]

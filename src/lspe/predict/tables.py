@@ -154,7 +154,7 @@ def check_extra_columns(predictor: Predictor, columns: Sequence[str], name: str)
 def extra_numbers(predictor: Predictor, chunk: TableChunk) -> Any:
     """The further numbers of some rows, [M, E]; a cell without a number counts as missing."""
     columns = [to_numbers(chunk.column(one), decimal_comma=chunk.decimal_comma) for one in predictor.extra_names]
-    return np.array([[np.nan if cell is None else cell for cell in column] for column in columns]).T
+    return np.array([column.values for column in columns]).T
 
 
 def _source(table: Path_ | Sequence[str], smiles_column: str | None) -> tuple[Iterator[TableChunk], str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from lspe.data import GraphData
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 
 FEWEST_PARTS = 5
+_MOST_TO_STANDARDIZE_BY = 100_000
+"""Graphs whose descriptors are in memory together; more do not move mean and standard deviation."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -208,7 +211,8 @@ def fresh_module(
     if experiment.training.sync_batch_norm:
         synchronise(network)
     if isinstance(network.descriptors, DescriptorInput):
-        network.descriptors.standardize_by(torch.from_numpy(train.column("descriptors").copy()))
+        some = np.linspace(0, len(train) - 1, min(len(train), _MOST_TO_STANDARDIZE_BY)).astype(np.int64)
+        network.descriptors.standardize_by(torch.from_numpy(train.select(some).column("descriptors").copy()))
     return TrainingModule(network, objective, experiment.training, train, val, seed=experiment.seed)
 
 

@@ -78,5 +78,5 @@ def _holder(folder: Path) -> str:
     try:
         values = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
         return f" ({values['pid']} on {values['host']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""

@@ -1,3 +1,4 @@
+import hashlib
 import shutil
 import struct
 from pathlib import Path
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lspe.data.errors import CorruptFileError, DataError
+from lspe.data.packed import container
 from lspe.data.packed.container import ArrayWriter, open_arrays
 
 PIECES = {
@@ -79,6 +81,30 @@ def test_another_version_is_refused_by_number(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(CorruptFileError, match="format version 7"):
         open_arrays(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "[" * 100_000,
+        "[]",
+        "{}",
+        '{"arrays": 1, "meta": {}}',
+        '{"arrays": {"x": {}}, "meta": {}}',
+        '{"arrays": {"x": {"dtype": "O", "shape": [1], "offset": 0, "digest": ""}}, "meta": {}}',
+        '{"arrays": {"x": {"dtype": "<f8", "shape": [-1], "offset": 0, "digest": ""}}, "meta": {}}',
+        '{"arrays": {"x": {"dtype": "<f8", "shape": "1", "offset": "0", "digest": ""}}, "meta": {}}',
+    ],
+    ids=range(8),
+)
+def test_a_header_of_something_else_is_refused(tmp_path: Path, header: str) -> None:
+    """Whose checksum is right."""
+    path, text = tmp_path / "set", header.encode()
+    digest = hashlib.blake2b(text, digest_size=32).digest()
+    path.write_bytes(container._PREFIX.pack(container.MAGIC, container.FORMAT_VERSION, len(text), digest) + text)
+    for verify in (True, False):
+        with pytest.raises(CorruptFileError):
+            open_arrays(path, verify=verify)
 
 
 def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

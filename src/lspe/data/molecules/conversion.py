@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -81,12 +81,24 @@ def iter_readings(
     """
     pieces = (smiles[begin : begin + AT_ONCE] for begin in range(0, len(smiles), AT_ONCE))
     begin = 0
-    with progress_bar(label, len(smiles)) as advance:
-        for reading in map_in_processes(work, pieces, processes=processes or processes_for(len(smiles))):
-            yield begin, reading
-            done = len(reading.rows) + len(reading.reasons)
-            begin += done
-            advance(done)
+    for reading in iter_pieces(work, pieces, len(smiles), processes=processes, label=label):
+        yield begin, reading
+        begin += reading.count
+
+
+def iter_pieces(
+    work: Callable[[Sequence[str]], Readings],
+    pieces: Iterable[Sequence[str]],
+    count: int,
+    *,
+    processes: int | None = None,
+    label: str = "molecules to graphs",
+) -> Iterator[Readings]:
+    """What `work` makes of lists of SMILES, `count` of them altogether."""
+    with progress_bar(label, count) as advance:
+        for reading in map_in_processes(work, pieces, processes=processes or processes_for(count)):
+            yield reading
+            advance(reading.count)
 
 
 def to_packed(arrays: MoleculeArrays, graph: dict[str, Array] | None = None) -> PackedGraphs:

@@ -6,7 +6,7 @@ They need no training, so they help most where molecules are few: beside what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -76,17 +76,23 @@ def describe(
     distances beyond 500 atoms, those of paths where there are very many), nothing beyond ±10⁶. ``morgan``:
     [M, 2048] uint8, how often each environment of radius 2 occurs, folded. The SMILES must be readable.
     """
+    return np.concatenate(list(iter_described(smiles, kind, fragments=fragments, processes=processes)))
+
+
+def iter_described(
+    smiles: Sequence[str], kind: DescriptorKind, *, fragments: Fragments = "keep", processes: int | None = None
+) -> Iterator[Array]:
+    """What :func:`describe` gives, some rows at a time; first none of them, which has the right shape and type."""
     pieces = (smiles[begin : begin + _AT_ONCE] for begin in range(0, len(smiles), _AT_ONCE))
     if processes is None:
         processes = 1 if len(smiles) < _WORTH_PROCESSES else processes_for(len(smiles) * 10)
-    parts: list[Array] = [_OF_KIND[kind]([])]
+    yield _OF_KIND[kind]([])
     with progress_bar(f"{kind} descriptors", len(smiles)) as advance:
         for part in map_in_processes(
             partial(describe_here, kind=kind, fragments=fragments), pieces, processes=processes
         ):
-            parts.append(part)
+            yield part
             advance(len(part))
-    return np.concatenate(parts)
 
 
 def describe_here(smiles: Sequence[str], kind: DescriptorKind, fragments: Fragments = "keep") -> Array:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lspe.data.errors import CorruptFileError
-from lspe.data.molecules.conversion import AT_ONCE, iter_readings
+from lspe.data.molecules.conversion import AT_ONCE, iter_pieces, iter_readings
 from lspe.data.molecules.smiles import MoleculeArrays, Readings
 from lspe.data.packed.container import ArrayWriter, open_arrays
 
@@ -34,28 +34,25 @@ def iter_kept_readings(
         return
     parts = [(begin, folder / f"{begin // CHUNK:06d}.lspe") for begin in range(0, len(smiles), CHUNK)]
     missing = [begin for begin, path in parts if not _is_whole(path)]
-    to_read = list(chain.from_iterable(smiles[begin : begin + CHUNK] for begin in missing))
-    coming = iter_readings(work, to_read, processes=processes, label=label)
+    ends = {begin: min(begin + CHUNK, len(smiles)) for begin in missing}
+    pieces = (smiles[at : min(at + AT_ONCE, end)] for begin, end in ends.items() for at in range(begin, end, AT_ONCE))
+    count = sum(end - begin for begin, end in ends.items())
+    coming = iter_pieces(work, pieces, count, processes=processes, label=label)
     for begin, path in parts:
-        if begin not in missing:
+        if begin not in ends:
             yield begin, _open(path)
             continue
-        wanted = min(CHUNK, len(smiles) - begin)
-        pieces: list[Readings] = []
-        while sum(map(_count, pieces)) < wanted:
-            pieces.append(next(coming)[1])
-        chunk = _joined(pieces)
+        read: list[Readings] = []
+        while sum(one.count for one in read) < ends[begin] - begin:
+            read.append(next(coming))
+        chunk = _joined(read)
         _write(path, chunk)
         yield begin, chunk
 
 
-def _count(reading: Readings) -> int:
-    return len(reading.rows) + len(reading.reasons)
-
-
 def _joined(pieces: Sequence[Readings]) -> Readings:
     """Several readings as one."""
-    begins = np.cumsum([0, *map(_count, pieces)]).tolist()
+    begins = np.cumsum([0, *(one.count for one in pieces)]).tolist()
     arrays = MoleculeArrays(
         np.concatenate([one.arrays.num_nodes for one in pieces]),
         np.concatenate([one.arrays.num_bonds for one in pieces]),

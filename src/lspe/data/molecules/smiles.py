@@ -255,6 +255,11 @@ class Readings:
     scaffolds: list[str]
     fragments: list[int]
 
+    @property
+    def count(self) -> int:
+        """Of the SMILES in the list."""
+        return len(self.rows) + len(self.reasons)
+
 
 def read_smiles(
     smiles: Sequence[str],

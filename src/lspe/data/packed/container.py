@@ -112,25 +112,31 @@ def open_arrays(path: str | os.PathLike[str], *, verify: bool = True) -> ArrayFi
     if hashlib.blake2b(header, digest_size=32).digest() != header_digest:
         raise CorruptFileError(f"{path}: the header does not match its checksum. Delete it and prepare it again.")
 
-    content = json.loads(header)
     buffer = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
     arrays, digests, end = {}, {}, size
-    for name, entry in content["arrays"].items():
-        dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
-        start = entry["offset"]
-        stop = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        if stop > size:
-            raise CorruptFileError(f"{path} is cut off inside array {name!r}. Delete it and prepare it again.")
-        if verify and digest_of(buffer[start:stop].data) != entry["digest"]:
-            raise CorruptFileError(
-                f"{path}: array {name!r} does not match its checksum. Delete the file and prepare it again."
-            )
-        arrays[name] = buffer[start:stop].view(dtype).reshape(shape)
-        digests[name] = entry["digest"]
-        end = stop
+    try:
+        content = json.loads(header)
+        meta = content["meta"]
+        for name, entry in content["arrays"].items():
+            dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+            start = entry["offset"]
+            stop = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+            if stop > size:
+                raise CorruptFileError(f"{path} is cut off inside array {name!r}. Delete it and prepare it again.")
+            if verify and digest_of(buffer[start:stop].data) != entry["digest"]:
+                raise CorruptFileError(
+                    f"{path}: array {name!r} does not match its checksum. Delete the file and prepare it again."
+                )
+            arrays[name] = buffer[start:stop].view(dtype).reshape(shape)
+            digests[name] = entry["digest"]
+            end = stop
+    except CorruptFileError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise CorruptFileError(f"{path}: its header describes no arrays. Delete it and prepare it again.") from None
     if end != size:
         raise CorruptFileError(f"{path} goes on after its last array. Delete it and prepare it again.")
-    return ArrayFile(path, arrays, digests, content["meta"])
+    return ArrayFile(path, arrays, digests, meta)
 
 
 @dataclass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from lspe.data.errors import DataError, shown
 from lspe.data.splits import part_of
-from lspe.data.table.targets import is_missing, to_numbers
+from lspe.data.table.targets import to_numbers
 
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smile", "structure", "molecule", "mol")
 _SPLIT_NAMES = ("split", "set", "subset")
@@ -94,11 +96,13 @@ def find_target_columns(
         for column in columns
         if column not in used and column.lower() not in _NEVER_TARGETS and "smiles" not in column.lower()
     ]
-    numeric = {
-        column: to_numbers([value for value in values[column] if not is_missing(value)]) for column in candidates
-    }
-    binary = [column for column, numbers in numeric.items() if numbers and set(numbers) <= {0.0, 1.0}]
-    if len(candidates) == 1 or (candidates and len(binary) == len(candidates)):
+    if len(candidates) == 1 or (candidates and all(_is_binary(values[column]) for column in candidates)):
         return tuple(candidates)
     what = f"{', '.join(candidates)} could be" if candidates else "no column is left that could be"
     raise DataError(f"{name}: {what} the target. Name the columns to learn with targets=... (--target).")
+
+
+def _is_binary(values: Sequence[str]) -> bool:
+    """Whether nothing but 0 and 1, or words that mean them, stands in a column, and at least one of them."""
+    numbers = to_numbers(values)
+    return bool(len(numbers.known)) and not numbers.is_text.any() and bool(np.isin(numbers.known, (0.0, 1.0)).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,7 @@ def packed_file(table: Table, fragments: Fragments, scaffolds: bool) -> Path:
 
     return packed_path(
         Path(table.path).name.split(".")[0][:60] or "table",
-        "\0".join(table.smiles),
+        table.smiles.digest(),
         *(column.tobytes() for column in (table.numbers, table.targets.y, table.usable)),
         b"" if table.weight is None else table.weight.tobytes(),
         repr((table.path, table.target_columns, table.targets.class_names, table.task, table.on_invalid)),
@@ -81,13 +82,14 @@ def _size(count: int) -> str:
 
 def _pack(table: Table, path: Path, parts: Path, fragments: Fragments, scaffolds: bool, processes: int | None) -> None:
     positions = np.flatnonzero(table.usable)
-    smiles = [table.smiles[position] for position in positions.tolist()]
+    smiles = table.smiles.select(positions)
     work = partial(read_smiles, features=_FEATURES, fragments=fragments, scaffolds=scaffolds)
     unreadable: list[Finding] = []
     cut: list[Finding] = []
     kept: list[Index] = []
     codes: list[Array] = []
-    groups: list[str] = []
+    scaffold_numbers: dict[str, int] = {}
+    groups = array("q")
     label = f"molecules to graphs (about {check_room(path.parent, smiles)} on disk)"
     with PackedWriter(path) as writer:
         for begin, reading in iter_kept_readings(work, smiles, parts, processes=processes, label=label):
@@ -102,7 +104,7 @@ def _pack(table: Table, path: Path, parts: Path, fragments: Fragments, scaffolds
                     for row, parts in zip(rows, reading.fragments, strict=True)
                     if parts > 1
                 ]
-            groups += reading.scaffolds
+            groups.extend(scaffold_numbers.setdefault(one, len(scaffold_numbers)) for one in reading.scaffolds)
             kept.append(rows)
             part = to_packed(reading.arrays, _columns(table, rows))
             codes.append(fingerprints(part))
@@ -129,7 +131,8 @@ def _pack(table: Table, path: Path, parts: Path, fragments: Fragments, scaffolds
         for number, first in pairs:
             extra["molecule"][number] = first
         if scaffolds:
-            extra["scaffold"] = np.unique(np.array(groups), return_inverse=True)[1]
+            by_text = np.argsort(np.array(list(scaffold_numbers)))
+            extra["scaffold"] = np.argsort(by_text)[np.array(groups, dtype=np.int64)]
         writer.finish(about.to_dict(), extra)
 
 

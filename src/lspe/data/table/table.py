@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
-from lspe.data.molecules.descriptors import describe
+from lspe.data.molecules.descriptors import iter_described
 from lspe.data.packed.cache import build_once
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.packed.pointers import Index
@@ -25,6 +25,7 @@ from lspe.data.table.columns import find_name_column, unused_split_column
 from lspe.data.table.duplicates import without_duplicates
 from lspe.data.table.packing import pack, packed_file
 from lspe.data.table.targets import Targets
+from lspe.data.table.texts import TextColumn
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
 
 _DESCRIPTORS_VERSION = 2
@@ -44,14 +45,14 @@ class Table:
     smiles_column: str
     target_columns: tuple[str, ...]
     targets: Targets
-    smiles: Sequence[str]
+    smiles: TextColumn
     numbers: Index
     usable: Array
     weight: Array | None
     extra_columns: tuple[str, ...]
     extra: Array
     split_column: str | None
-    values: Mapping[str, Sequence[str]]
+    values: Mapping[str, TextColumn]
     on_invalid: OnInvalid
     findings: tuple[Finding, ...]
 
@@ -121,15 +122,13 @@ class Table:
 
     def _with_molecules(self, data: GraphData) -> GraphData:
         """The same data with the SMILES of each graph, and its name where the table has names."""
-        positions = np.searchsorted(self.numbers, data.graphs.column("table_row")).tolist()
+        positions = np.searchsorted(self.numbers, data.graphs.column("table_row"))
         name = find_name_column([column for column in self.values if column not in self.target_columns])
-        names = None if name is None else [self.values[name][position] for position in positions]
-        smiles = [self.smiles[position] for position in positions]
         return replace(
             data,
-            smiles=smiles,
+            smiles=self.smiles.select(positions),
             smiles_column=self.smiles_column,
-            molecule_names=names,
+            molecule_names=None if name is None else self.values[name].select(positions),
             extra_names=self.extra_columns,
             extra=self.extra[positions],
         )
@@ -142,7 +141,8 @@ class Table:
         def build() -> None:
             assert data.smiles is not None
             with ArrayWriter(path) as writer:
-                writer.append("descriptors", describe(data.smiles, kind, fragments=fragments, processes=processes))
+                for part in iter_described(data.smiles, kind, fragments=fragments, processes=processes):
+                    writer.append("descriptors", part)
                 writer.finish({"kind": kind})
 
         return build_once(path, build, lambda: open_arrays(path).arrays["descriptors"])
@@ -155,9 +155,9 @@ class Table:
         if split == "scaffold" and data.groups is not None:
             return scaffold_split(data.groups, fractions)
         if split == "column" and self.split_column is not None:
-            rows = data.graphs.column("table_row").tolist()
-            value = dict(zip(self.numbers.tolist(), self.values[self.split_column], strict=True))
-            return column_split([value[row] for row in rows], rows, labels)
+            rows = data.graphs.column("table_row")
+            said = self.values[self.split_column].select(np.searchsorted(self.numbers, rows))
+            return column_split(said, rows, labels)
         return random_split(len(data.graphs), fractions, seed=seed, labels=labels, groups=data.groups)
 
     def align(self, data: GraphData, values: Array) -> Array:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lspe.data.errors import DataError
 from lspe.data.packed.container import Array
@@ -93,16 +95,36 @@ def to_number(value: str, *, decimal_comma: bool = False) -> float | None:
         return None
 
 
-def to_numbers(values: Sequence[str], *, decimal_comma: bool = False) -> list[float | None]:
+class Numbers(NamedTuple):
+    """The numbers in a column, [R]: NaN where a cell says there is none; `is_text` where it says something else."""
+
+    values: NDArray[np.float64]
+    is_text: NDArray[np.bool_]
+
+    @property
+    def known(self) -> NDArray[np.float64]:
+        """The numbers that are there."""
+        return self.values[~np.isnan(self.values)]
+
+
+def to_numbers(values: Sequence[str], *, decimal_comma: bool = False) -> Numbers:
     """The numbers of a column; nothing but active and inactive, Y and N and the like are 1 and 0."""
-    words = [value.strip().lower() for value in values]
-    if all(word in _YES_NO_IF_ALL or word in _MISSING for word in words):
-        return [_YES_NO_IF_ALL.get(word, math.nan) for word in words]
-    return [to_number(value, decimal_comma=decimal_comma) for value in values]
+    if all(word in _YES_NO_IF_ALL or word in _MISSING for word in map(_word, values)):
+        found = (_YES_NO_IF_ALL.get(_word(value), math.nan) for value in values)
+        return Numbers(np.fromiter(found, float, len(values)), np.zeros(len(values), dtype=bool))
+    numbers, is_text = np.empty(len(values)), np.zeros(len(values), dtype=bool)
+    for row, value in enumerate(values):
+        number = to_number(value, decimal_comma=decimal_comma)
+        numbers[row], is_text[row] = math.nan if number is None else number, number is None
+    return Numbers(numbers, is_text)
+
+
+def _word(value: str) -> str:
+    return value.strip().lower()
 
 
 def read_targets(
-    columns: dict[str, Sequence[str]], task: TaskKind | None, name: str, *, decimal_comma: bool = False
+    columns: Mapping[str, Sequence[str]], task: TaskKind | None, name: str, *, decimal_comma: bool = False
 ) -> Targets:
     """The targets of the table `name` from the text in its target columns."""
     numbers = {column: to_numbers(values, decimal_comma=decimal_comma) for column, values in columns.items()}
@@ -113,15 +135,13 @@ def read_targets(
     return _numbers(columns, numbers, task)
 
 
-def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], name: str) -> TaskKind:
+def _find_out(columns: Mapping[str, Sequence[str]], numbers: Mapping[str, Numbers], name: str) -> TaskKind:
     for column, values in columns.items():
         given = sum(not is_missing(value) for value in values)
         if not given:
             raise DataError(f"{name}: the target column {column!r} is empty")
-        text = sum(
-            number is None and not _LIMIT.fullmatch(value.strip())
-            for number, value in zip(numbers[column], values, strict=True)
-        )
+        is_text = np.flatnonzero(numbers[column].is_text).tolist()
+        text = sum(not _LIMIT.fullmatch(values[row].strip()) for row in is_text)
         if text > given / 2:
             distinct = len({value.strip() for value in values if not is_missing(value)})
             if len(columns) > 1:
@@ -134,36 +154,43 @@ def _find_out(columns: dict[str, Sequence[str]], numbers: dict[str, list[float |
                     "Name the column to learn with targets=... (--target)."
                 )
             return "multiclass"
-    usable = [number for values in numbers.values() for number in values if number is not None and number == number]
-    return "binary" if set(usable) <= {0.0, 1.0} else "regression"
+    return "binary" if all(np.isin(one.known, (0.0, 1.0)).all() for one in numbers.values()) else "regression"
 
 
-def _numbers(columns: dict[str, Sequence[str]], numbers: dict[str, list[float | None]], task: TaskKind) -> Targets:
+def _numbers(columns: Mapping[str, Sequence[str]], numbers: Mapping[str, Numbers], task: TaskKind) -> Targets:
     problems = []
-    y = np.full((len(next(iter(columns.values()))), len(columns)), np.nan)
+    y = np.stack([one.values for one in numbers.values()], axis=1)
     for position, (column, values) in enumerate(columns.items()):
-        for row, (text, number) in enumerate(zip(values, numbers[column], strict=True)):
-            if number is None:
-                problems.append((row, column, text, _why_no_number(text)))
-            elif abs(number) > LARGEST:
-                problems.append((row, column, text, "is infinite or too large"))
-            elif task == "binary" and number not in (0.0, 1.0) and number == number:
-                problems.append((row, column, text, "is neither 0 nor 1"))
+        found = y[:, position]
+        too_large = np.abs(found) > LARGEST
+        wrong = numbers[column].is_text | too_large
+        if task == "binary":
+            wrong |= ~np.isnan(found) & ~np.isin(found, (0.0, 1.0))
+        for row in np.flatnonzero(wrong).tolist():
+            text = values[row]
+            if numbers[column].is_text[row]:
+                problem = _why_no_number(text)
             else:
-                y[row, position] = number
+                problem = "is infinite or too large" if too_large[row] else "is neither 0 nor 1"
+            problems.append((row, column, text, problem))
+        found[wrong] = np.nan
     notes = tuple(note for column, values in columns.items() if (note := _meaning_of_words(column, values)))
     return Targets(task, y, (), problems, notes)
 
 
 def _meaning_of_words(column: str, values: Sequence[str]) -> str:
     """Which words of a column are yes and which are no; '' where it holds anything else."""
-    words = dict.fromkeys(value.strip() for value in values if not is_missing(value))
-    meaning = {word: _YES_NO_IF_ALL.get(word.lower()) for word in words}
-    if None in meaning.values() or meaning.keys() <= {"0", "1"}:
+    meaning: dict[str, float] = {}
+    for value in values:
+        word = value.strip()
+        if is_missing(word) or word in meaning:
+            continue
+        if word.lower() not in _YES_NO_IF_ALL:
+            return ""
+        meaning[word] = _YES_NO_IF_ALL[word.lower()]
+    if meaning.keys() <= {"0", "1"}:
         return ""
-    told = (
-        f"{word!r} counts as {number:g}" for word, number in sorted(meaning.items(), key=lambda one: -(one[1] or 0))
-    )
+    told = (f"{word!r} counts as {number:g}" for word, number in sorted(meaning.items(), key=lambda one: -one[1]))
     return f"{column!r}: {', '.join(told)}"
 
 
@@ -175,17 +202,17 @@ def _why_no_number(text: str) -> str:
     return "is not a number"
 
 
-def _classes(columns: dict[str, Sequence[str]], name: str) -> Targets:
+def _classes(columns: Mapping[str, Sequence[str]], name: str) -> Targets:
     if len(columns) != 1:
         raise DataError(
             f"{name}: classes can be learned from one column, not from {len(columns)}: {', '.join(columns)}"
         )
     [values] = columns.values()
-    labels = ["" if is_missing(value) else value.strip() for value in values]
-    class_names = tuple(sorted({label for label in labels if label}, key=_by_number_then_text))
+    labels = {value.strip() for value in values if not is_missing(value)}
+    class_names = tuple(sorted(labels, key=_by_number_then_text))
     number = {label: number for number, label in enumerate(class_names)}
-    y = np.array([number.get(label, -1) for label in labels], dtype=np.int64)
-    return Targets("multiclass", y, class_names, [])
+    each = (-1 if is_missing(value) else number[value.strip()] for value in values)
+    return Targets("multiclass", np.fromiter(each, np.int64, len(values)), class_names, [])
 
 
 def _by_number_then_text(label: str) -> tuple[float, str]:

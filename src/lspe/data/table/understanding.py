@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 
@@ -24,6 +25,7 @@ from lspe.data.table.columns import (
 from lspe.data.table.reading import iter_table_chunks
 from lspe.data.table.table import Table
 from lspe.data.table.targets import LARGEST, Targets, check_something_to_learn, read_targets, to_number, to_numbers
+from lspe.data.table.texts import TextColumnWriter
 from lspe.data.words import OnInvalid, TaskKind
 
 
@@ -67,12 +69,14 @@ def read_table(
     if targets is not None:
         given = [targets] if isinstance(targets, str) else targets
         needed = {*used, *given, *(column for column in columns if may_be_about_rows(column))}
-    values: dict[str, list[str]] = {column: [] for column in columns if column in needed}
     row_numbers = array("q")
-    for chunk in chain([first], chunks):
-        row_numbers.extend(chunk.numbers)
-        for column, so_far in values.items():
-            so_far += chunk.column(column)
+    with ExitStack() as stack:
+        writers = {column: stack.enter_context(TextColumnWriter()) for column in columns if column in needed}
+        for chunk in chain([first], chunks):
+            row_numbers.extend(chunk.numbers)
+            for column, writer in writers.items():
+                writer.append(chunk.column(column))
+        values = {column: writer.finish() for column, writer in writers.items()}
     decimal_comma = first.decimal_comma
     numbers = np.array(row_numbers, dtype=np.int64)
     if not len(numbers):
@@ -83,7 +87,7 @@ def read_table(
     usable, findings = _labelled_rows(found, names, values, numbers, on_invalid)
     weights = None
     if weight is not None:
-        weights = np.array([_weight(value, decimal_comma) for value in values[weight]])
+        weights = np.fromiter((_weight(value, decimal_comma) for value in values[weight]), float, len(numbers))
         for row in np.flatnonzero(np.isnan(weights)).tolist():
             problem = "is no weight (a number of at least 0)"
             findings.append(Finding(int(numbers[row]), weight, values[weight][row], problem, "left out"))
@@ -93,10 +97,10 @@ def read_table(
     known = np.full((len(numbers), len(extra)), np.nan)
     for position, column in enumerate(extra):
         cells = to_numbers(values[column], decimal_comma=decimal_comma)
-        known[:, position] = [np.nan if cell is None else cell for cell in cells]
-        for row in [row for row, cell in enumerate(cells) if cell is None]:
+        known[:, position] = cells.values
+        usable &= ~cells.is_text
+        for row in np.flatnonzero(cells.is_text).tolist():
             findings.append(Finding(int(numbers[row]), column, values[column][row], "is not a number", "left out"))
-            usable[row] = False
     if findings and on_invalid == "error":
         raise DataError(f"{name}: {first_few(findings)}. {MEND}")
     if not usable.any():
