@@ -138,7 +138,7 @@ def test_what_was_chosen_is_said_before_training(tmp_path: Path, capsys: pytest.
     assert "europe.csv: molecules in 'SMILES', learning 'logS'" in said
     assert "task regression; logS: 40 numbers, 0.5 to 39.5, mean 20" in said
     assert "parts: 27 train, 3 val, 10 test, divided as 'split' says" in said
-    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside them: about" in said
+    assert "one network of at most 1 epochs with rdkit descriptors, and a forest beside it: about" in said
 
 
 @pytest.mark.parametrize("faster, chosen", [(0.5, 4), (0.95, 1), (3.0, 1)])

@@ -132,7 +132,7 @@ def _models(experiment: Experiment, data: GraphData, network: Network | None) ->
         text += ", each validated on another part of train and val"
     seconds = members * epochs * seconds_per_epoch(fitted, seen, network)
     if experiment.training.forest:
-        text += ", and a forest beside them"
+        text += f", and a forest beside {'them' if members > 1 else 'it'}"
         one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
         seconds += (members + 1) * one
     return f"{text}: about {clock(seconds)} or less"

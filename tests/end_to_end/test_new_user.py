@@ -11,8 +11,12 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.Crippen import MolLogP
 
+import lspe
+from lspe import forest
 from lspe.data.benchmarks.nci import source_file
+from lspe.predict.model_file import save_model
 from tests.end_to_end.conftest import Computer
+from tests.small import write_table
 
 pytestmark = pytest.mark.slow
 
@@ -92,6 +96,26 @@ def test_a_table_with_mistakes_in_it(computer: Computer) -> None:
 
     _, said = computer.run("lspe predict 'runs/my logP' runs/nothing.csv", fails=True)
     assert "does not exist" in said
+
+
+def test_a_model_that_was_handed_on_needs_nothing_but_the_wheel(
+    computer: Computer, tmp_path: Path, session_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forest, "_TREES", 20)
+    monkeypatch.setattr(forest, "_FEWEST_TREES", 10)
+    small = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4}
+    table = write_table(tmp_path / "table.csv", "binary")
+    run = lspe.train(table, out=tmp_path / "run", members=2, epochs=2, settings=small, threads=1)
+    save_model(lspe.load(run.path), computer.folder / "handed on.lspe")
+    smiles = ["CCO", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O"]
+    options = " ".join(f"--smiles '{one}'" for one in smiles)
+    printed, _ = computer.run(f"lspe predict 'handed on.lspe' {options} --nearest")
+    rows = list(csv.DictReader(printed.splitlines()))
+    expected = lspe.load(run.path).predict(smiles)
+    for row, values in zip(rows, expected, strict=True):
+        found = [float(row[f"{name}_probability"]) for name in ("ring", "large")]
+        assert found == pytest.approx(values.tolist(), rel=1e-5)
+        assert row["nearest_smiles"]
 
 
 def test_freesolv(computer: Computer) -> None:

@@ -80,7 +80,8 @@ def _on_table(run: Path, table: Path, weights: Which) -> dict[str, Any]:
     from lspe.predict.scoring import predict_labelled
 
     predictions = predict_labelled(load(run, which=weights), table)
-    return _of_all_together(f"{len(predictions.y)} molecules", predictions)
+    count = len(predictions.y)
+    return _of_all_together(f"{count} molecule{'s' if count != 1 else ''}", predictions)
 
 
 def _of_all_together(name: str, predictions: "SplitPredictions") -> dict[str, Any]:

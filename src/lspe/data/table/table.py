@@ -95,8 +95,9 @@ class Table:
 
         data = GraphData.open_or_build(path, build)
         data = self._with_molecules(data)
-        if split == "random" and data.report is not None and (note := self._unused_split()):
-            data = replace(data, report=replace(data.report, notes=(*data.report.notes, note)))
+        if data.report is not None:
+            notes = (*data.report.notes, *self.targets.notes, *(self._unused_split() if split == "random" else ()))
+            data = replace(data, report=replace(data.report, notes=notes))
         data = replace(
             data, descriptors={kind: self._described(data, kind, fragments, processes) for kind in descriptors}
         )
@@ -117,8 +118,10 @@ class Table:
             raise DataError(f"{self.path}: {error}") from None
         return divided if duplicates == "keep" or not repeated else without_duplicates(divided, molecules, duplicates)
 
-    def _unused_split(self) -> str:
-        return unused_split_column(self.values, self.target_columns) if self.split_column is None else ""
+    def _unused_split(self) -> tuple[str, ...]:
+        """Why a column that is called split is not used, if there is one."""
+        note = "" if self.split_column else unused_split_column(self.values, self.target_columns)
+        return (note,) if note else ()
 
     def _with_molecules(self, data: GraphData) -> GraphData:
         """The same data with the SMILES of each graph, and its name where the table has names."""

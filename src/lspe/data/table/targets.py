@@ -222,7 +222,7 @@ def _by_number_then_text(label: str) -> tuple[float, str]:
 
 def check_something_to_learn(targets: Targets, names: Sequence[str], table: str) -> list[str]:
     """Raise where there is nothing to learn; give notes where there is little."""
-    notes = list(targets.notes)
+    notes: list[str] = []
     if targets.task == "multiclass":
         found = np.unique(targets.y[targets.y >= 0])
         if len(found) < 2:
