@@ -92,9 +92,10 @@ class Member:
         most_pairs = _MOST_EMBEDDED_PAIRS if hasattr(self.network, "embed_pair") else _MOST_PAIRS
         for batch in _batches(graphs.for_network(self), most_pairs):
             batch = batch.to(device)
-            result = run_bounded(self.network, batch)
+            topology = Topology.of(batch)
+            result = run_bounded(self.network, batch, topology=topology)
             outputs.append(result.output)
-            graph.append(pool(result.h, Topology.of(batch), self.network.readout if self.level == "graph" else "mean"))
+            graph.append(pool(result.h, topology, self.network.readout if self.level == "graph" else "mean"))
             node.append(result.h)
             if result.p is not None:
                 position.append(result.p)
