@@ -39,14 +39,16 @@ def why_not_local(network: Network) -> str:
     return ""
 
 
-def run_bounded(network: Network, data: Data, targets: Tensor | None = None) -> Output:
-    """As ``network.run(data)``, in blocks where the graph is large and the network allows it.
+def run_bounded(
+    network: Network, data: Data, targets: Tensor | None = None, *, topology: Topology | None = None
+) -> Output:
+    """As ``network.run(data, topology)``, in blocks where the graph is large and the network allows it.
 
     ``targets`` ``[N]`` bool says which nodes' rows are asked for; others may be zero.
     """
     size = int(data.num_nodes) + data.edge_index.size(1)
     if network.training or size <= MOST_AT_ONCE or why_not_local(network):
-        return network.run(data)
+        return network.run(data, topology)
     return run_in_blocks(network, data, targets)
 
 

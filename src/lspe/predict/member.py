@@ -94,9 +94,10 @@ class Member:
         batch_of = packed.tensors if self.level == "graph" and type(self.network) is Network else packed.batch
         for rows in _neighbouring(packed, most_pairs):
             batch = batch_of(rows).to(device)
-            result = run_bounded(self.network, batch)
+            topology = Topology.of(batch)
+            result = run_bounded(self.network, batch, topology=topology)
             outputs.append(result.output)
-            graph.append(pool(result.h, Topology.of(batch), self.network.readout if self.level == "graph" else "mean"))
+            graph.append(pool(result.h, topology, self.network.readout if self.level == "graph" else "mean"))
             node.append(result.h)
             if result.p is not None:
                 position.append(result.p)

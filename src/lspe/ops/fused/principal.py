@@ -1,4 +1,8 @@
-"""PNA's aggregation in C; :class:`lspe.nn.PrincipalAggregation` has the equations."""
+"""PNA's aggregation in C; :class:`lspe.nn.PrincipalAggregation` has the equations.
+
+Maps, aggregates and update are one pass over blocks of nodes. Each tower has products of its own: side by side in one
+product they would be blocks on a diagonal, and most of it zeros.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +16,7 @@ from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.operator import Operator
 
 AGGREGATORS = ("mean", "sum", "max", "min", "std")
-"""In the order of ``enum`` in csrc/principal.c."""
+"""In the order of ``enum`` in csrc/principal.h."""
 
 
 def principal_aggregation(
@@ -32,56 +36,6 @@ def principal_aggregation(
     return out
 
 
-class _Sizes:
-    """The sizes of a layer, and of the padded matrices that its maps are packed into.
-
-    ``of_x`` ``[T · in, 3 · padded]``: what the messages get from their target, what from their source, what a node
-    gives its own update. Towers stand as blocks on the diagonal, so that one product serves all of them.
-    ``of_aggregates`` ``[T, row, mapped_row]``: one product per tower.
-    """
-
-    def __init__(self, x: Tensor, message: Tensor, scale: Tensor, kinds: Tensor) -> None:
-        self.nodes = x.size(0)
-        self.towers, self.out, _ = message.shape
-        self.tower_in = x.size(1) // self.towers
-        self.scalers, self.aggregators = scale.size(1), kinds.numel()
-        self.padded = padded_width(self.towers * self.out)
-        self.row = padded_width(self.aggregators * self.out)
-        self.mapped_row = padded_width(self.scalers * self.out)
-
-    def packed(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        return (
-            like.new_zeros(padded_width(self.towers * self.tower_in), 3 * self.padded),
-            like.new_zeros(self.towers, self.row, self.mapped_row),
-        )
-
-    def pieces(
-        self, message: Tensor, update: Tensor, of_x: Tensor, of_aggregates: Tensor
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Parts of the maps beside their places in the packed matrices, as views of one shape."""
-        part, out, tower_in = self.padded, self.out, self.tower_in
-        step = (tower_in * of_x.size(1) + out, of_x.size(1), 1)
-        blocks = [of_x.as_strided((self.towers, tower_in, out), step, part * number) for number in range(3)]
-        to_source, to_target = message[:, :, : 2 * tower_in].split(tower_in, dim=2)
-        of_self, of_all = update.tensor_split([tower_in], dim=2)
-        in_row = of_aggregates[:, : self.aggregators * out, : self.scalers * out]
-        return [
-            (to_target.transpose(1, 2), blocks[0]),
-            (to_source.transpose(1, 2), blocks[1]),
-            (of_self.transpose(1, 2), blocks[2]),
-            (
-                of_all.unflatten(2, (self.scalers, -1)).permute(0, 3, 2, 1),
-                in_row.unflatten(2, (self.scalers, out)),
-            ),
-        ]
-
-    def bias(self, message: Tensor, update: Tensor) -> Tensor:
-        bias = message.new_zeros(3, self.padded)
-        bias[0, : self.towers * self.out] = message.flatten()
-        bias[2, : self.towers * self.out] = update.flatten()
-        return bias.flatten()
-
-
 def _forward(
     x: Tensor,
     at_edge: Tensor,
@@ -91,78 +45,78 @@ def _forward(
     update_bias: Tensor,
     scale: Tensor,
     kinds: Tensor,
-    edge_index: Tensor,
-    in_start: Tensor,
-    in_edge: Tensor,
-    *_: Tensor,
-) -> tuple[Tensor, ...]:
-    """Beside the result, for the backward pass: the maps of nodes, the aggregates, the packed maps."""
-    size = _Sizes(x, message, scale, kinds)
-    native = library_for(x)
-    shape = {"threads": threads(), "towers": size.towers, "width": size.out}
-    packed = size.packed(x)
-    for weight, place in size.pieces(message, update, *packed):
-        place.copy_(weight)
-    of_x, of_aggregates = packed
-    node = torch.addmm(size.bias(message_bias, update_bias), x, of_x[: x.size(1)])
-    aggregates = x.new_empty(size.towers, size.nodes, size.row)
-    native.call(
-        "principal_forward",
-        **shape,
-        kinds=kinds,
-        edges={"nodes": size.nodes, "source": edge_index[0], "in_start": in_start, "in_edge": in_edge},
-        node=node,
-        edge=padded_rows(at_edge),
-        aggregates=aggregates.flatten(0, 1),
-    )
-    mapped = torch.bmm(aggregates, of_aggregates)
-    out = x.new_empty(size.nodes, size.towers * size.out)
-    native.call("update_forward", **shape, scale=unit_rows(scale), node=node, mapped=mapped.flatten(0, 1), out=out)
-    return out, node, aggregates, *packed
+    *order: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Beside the result, for the backward pass: what sources give their messages, and the aggregates."""
+    nodes, channels = x.size(0), message.size(0) * message.size(1)
+    sources = x.new_empty(nodes, padded_width(channels))
+    aggregates = x.new_empty(nodes, kinds.numel() * channels)
+    out = empty_rows(x, nodes, channels)
+    maps = (message, message_bias, update, update_bias)
+    call = _common(x, at_edge, maps, scale, kinds, order, sources, aggregates)
+    library_for(x).call("principal_forward", **call, out=out)
+    return out, sources, aggregates
+
+
+def _common(
+    x: Tensor,
+    at_edge: Tensor,
+    maps: Sequence[Tensor],
+    scale: Tensor,
+    kinds: Tensor,
+    order: Sequence[Tensor],
+    sources: Tensor,
+    aggregates: Tensor,
+) -> dict[str, Any]:
+    """What both directions take."""
+    message, message_bias, update, update_bias = maps
+    edge_index, in_start, in_edge, out_start, out_edge = order
+    return {
+        "threads": threads(),
+        "towers": message.size(0),
+        "kinds": kinds,
+        "edges": {
+            "nodes": x.size(0),
+            "source": edge_index[0],
+            "in_start": in_start,
+            "in_edge": in_edge,
+            "out_start": out_start,
+            "out_edge": out_edge,
+        },
+        "x": unit_rows(x),
+        "edge": padded_rows(at_edge),
+        "scale": unit_rows(scale),
+        "message": unit_rows(message.flatten(0, 1)),
+        "message_bias": message_bias,
+        "update": unit_rows(update.flatten(0, 1)),
+        "update_bias": update_bias,
+        "sources": sources,
+        "aggregates": aggregates,
+    }
 
 
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    x, at_edge, message, _, update, _, scale, kinds, edge_index, *order = arguments
-    node, aggregates, of_x, of_aggregates = kept
+    x, at_edge, message, message_bias, update, update_bias, scale, kinds, *order = arguments
     gradient = gradients[0]
     assert gradient is not None
-    size = _Sizes(x, message, scale, kinds)
-    native = library_for(x)
-    shape = {"threads": threads(), "towers": size.towers, "width": size.out}
-    node_gradient, edge_gradient = torch.empty_like(node), empty_rows(at_edge, *at_edge.shape)
-    mapped_gradient = x.new_empty(size.towers, size.nodes, size.mapped_row)
-    native.call(
-        "update_backward",
-        **shape,
-        scale=unit_rows(scale),
-        gradient=unit_rows(gradient),
-        node_gradient=node_gradient,
-        mapped=mapped_gradient.flatten(0, 1),
-    )
-    aggregates_gradient = torch.bmm(mapped_gradient, of_aggregates.transpose(1, 2))
-    orders = dict(zip(("in_start", "in_edge", "out_start", "out_edge"), order, strict=True))
-    native.call(
+    of_x, of_edge = empty_rows(x, *x.shape), empty_rows(at_edge, *at_edge.shape)
+    of_message, of_update = message.new_zeros(message.shape), update.new_empty(update.shape)
+    of_biases = message_bias.new_empty(message_bias.shape), update_bias.new_empty(update_bias.shape)
+    maps = (message, message_bias, update, update_bias)
+    library_for(x).call(
         "principal_backward",
-        **shape,
-        kinds=kinds,
-        edges={"nodes": size.nodes, "source": edge_index[0], **orders},
-        node=node,
-        edge=padded_rows(at_edge),
-        aggregates_gradient=aggregates_gradient.flatten(0, 1),
-        node_gradient=node_gradient,
-        edge_gradient=padded_rows(edge_gradient),
+        **_common(x, at_edge, maps, scale, kinds, order, *kept),
+        gradient=unit_rows(gradient),
+        x_gradient=of_x,
+        edge_gradient=padded_rows(of_edge),
+        message_gradient=of_message.flatten(0, 1),
+        message_bias_gradient=of_biases[0],
+        update_gradient=of_update.flatten(0, 1),
+        update_bias_gradient=of_biases[1],
     )
-    x_gradient = empty_rows(x, *x.shape)
-    of_message, of_update = torch.zeros_like(message), torch.empty_like(update)
-    torch.mm(node_gradient, of_x.t(), out=padded_rows(x_gradient))
-    of_rows = torch.bmm(aggregates.transpose(1, 2), mapped_gradient)
-    for weight, place in size.pieces(of_message, of_update, torch.mm(x.t(), node_gradient), of_rows):
-        weight.copy_(place)
-    bias = node_gradient.sum(0).view(3, size.padded)[:, : size.towers * size.out]
-    of_biases = [part.reshape(message.shape[:2]) for part in (bias[0], bias[2])]
-    return [x_gradient, edge_gradient, of_message, of_biases[0], of_update, of_biases[1], *[None] * 7]
+    return [of_x, of_edge, of_message, of_biases[0], of_update, of_biases[1], *[None] * 7]
 
 
 _aggregation = Operator(_forward, gradient=_gradient)

@@ -155,25 +155,23 @@ struct relu_sums {
 enum answer relu_sum_forward(const struct relu_sums *call);
 enum answer relu_sum_backward(const struct relu_sums *call);
 
-/* PNA's aggregates, `width` channels a tower. `node` [nodes, 3 * padded]: what the messages get of their target, of
-   their source, what a node gives its own update. `aggregates` [towers * nodes, row]. */
+/* PNA's aggregation in `towers` of as many channels each. x [nodes, towers * inputs]; edge [edges, padded]: what the
+   messages get of the edges. A row of `message` takes a source's inputs, then a target's, and may go on; one of `update`
+   takes a node's inputs, then its aggregates of all `kinds`, times each of its numbers in `scale` [nodes, scalers].
+   `sources` [nodes, padded] and `aggregates` [nodes, towers * kinds * channels] are what the backward pass needs of the
+   forward pass. Of message_gradient what belongs to neither source nor target is left as it is. */
 struct aggregation {
-    integer threads, towers, width;
+    integer threads, towers;
     struct indices kinds;
     struct edges edges;
-    struct rows node, edge, aggregates, aggregates_gradient, node_gradient, edge_gradient;
+    struct rows x, edge, scale, message, update;
+    struct line message_bias, update_bias;
+    struct rows sources, aggregates, out;
+    struct rows gradient, x_gradient, edge_gradient, message_gradient, update_gradient;
+    struct line message_bias_gradient, update_bias_gradient;
 };
 enum answer principal_forward(const struct aggregation *call);
 enum answer principal_backward(const struct aggregation *call);
-
-/* Its update: what a node gives itself, and the maps of its aggregates, `mapped` [towers * nodes, row], each times a
-   number of its own, `scale` [nodes, scalers]. */
-struct updating {
-    integer threads, towers, width;
-    struct rows scale, node, mapped, out, gradient, node_gradient;
-};
-enum answer update_forward(const struct updating *call);
-enum answer update_backward(const struct updating *call);
 
 /* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
    are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices

@@ -1,266 +1,263 @@
-/* PNA's aggregates of the messages m_ij = a_i + b_j + c_ij over the in-edges of each node, and their gradients.
+/* PNA's aggregation forward and backward, block after block of nodes. */
+#include "principal.h"
 
-   Rows of channels are `padded` numbers long, a multiple of LANES; the first towers * width are those of the towers,
-   one after the other. A row of `node` has three parts: a, b, and what a node adds to its own update. Aggregates stand
-   tower by tower, [towers, nodes, row]: in each row the aggregates of the tower one after the other, then zeros. */
-#include "tasks.h"
+static inline integer smaller(integer one, integer other) { return one < other ? one : other; }
 
-enum { MEAN, SUM, MAX, MIN, STD, KINDS };
-enum { AT_TARGET, AT_SOURCE, OF_SELF, PARTS };
+static const struct matrix NOTHING = {NULL, 0};
 
-static const real VARIANCE_FLOOR = (real)1e-5;
-
-static inline integer padded_of(const struct aggregation *work) { return work->edge.width; }
-
-static inline vector message(const struct aggregation *work, integer edge, integer c)
+static inline struct matrix from_row(struct rows rows, integer first, integer column)
 {
-    const real *from = row_at(work->node, work->edges.source.at[edge]) + AT_SOURCE * padded_of(work);
-    return load(from + c) + load(row_at(work->edge, edge) + c);
+    return (struct matrix){row_at(rows, first) + column, rows.step};
 }
 
-static inline vector root(vector x)
+static inline void copy(real *to, const real *from, integer count) { memcpy(to, from, (size_t)count * sizeof(real)); }
+static inline void clear(real *at, integer count) { memset(at, 0, (size_t)count * sizeof(real)); }
+
+/* A piece of room for a block; a task does nothing where there is none. */
+static real *block_room(const struct principal *work, integer count)
 {
-    for (integer lane = 0; lane < LANES; lane++)
-        x[lane] = sizeof(real) == sizeof(float) ? (real)sqrtf((float)x[lane]) : (real)sqrt((double)x[lane]);
-    return x;
+    real *room = room_for_piece(count + 1);
+    if (room == NULL)
+        *work->failed = 1;
+    return room;
 }
 
-/* What b + c of the in-edges come to, for one vector of channels. */
-struct statistics {
-    vector sum, mean, max, min, deviation; /* deviation: the square root of variance + floor */
-};
-
-static inline struct statistics statistics_of(const struct aggregation *work, integer node, integer c)
+/* What the nodes of a block give the messages they send. */
+static void sources_task(void *argument, integer number)
 {
-    const integer begin = work->edges.in_start.at[node], end = work->edges.in_start.at[node + 1];
-    const vector first = message(work, work->edges.in_edge.at[begin], c);
-    struct statistics s = {.sum = first, .max = first, .min = first};
-    for (integer slot = begin + 1; slot < end; slot++) {
-        const vector m = message(work, work->edges.in_edge.at[slot], c);
-        s.sum += m;
-        s.max = where((m > s.max) | (m != m), m, s.max); /* NaN stays */
-        s.min = where((m < s.min) | (m != m), m, s.min);
+    const struct principal copied = *(const struct principal *)argument, *work = &copied;
+    const integer first = number * BLOCK, count = smaller(BLOCK, work->nodes - first), wide = work->wide;
+    const integer channels = work->towers * work->width;
+    real *mapped = block_room(work, BLOCK * wide);
+    for (integer tower = 0; tower < work->towers && mapped != NULL; tower++) {
+        product(1, count, wide, work->inputs, from_row(work->call->x, first, tower * work->inputs),
+                work->sources + tower * work->inputs * wide, NOTHING, mapped, wide);
+        for (integer i = 0; i < count; i++)
+            copy(row_at(work->call->sources, first + i) + tower * work->width, mapped + i * wide, work->width);
     }
-    s.mean = s.sum / (real)(end - begin);
-    vector squares = {0};
-    for (integer slot = begin; slot < end; slot++) {
-        const vector m = message(work, work->edges.in_edge.at[slot], c) - s.mean;
-        squares += m * m;
-    }
-    s.deviation = root(squares / (real)(end - begin) + VARIANCE_FLOOR);
-    return s;
+    for (integer i = 0; i < count; i++)
+        clear(row_at(work->call->sources, first + i) + channels, work->padded - channels);
 }
 
-/* A row of channels <-> the pieces of the towers' rows that hold aggregate `number`. */
-static inline real *piece(const struct aggregation *work, struct rows aggregates, integer tower, integer node,
-                          integer number)
+/* What a block's nodes give themselves: to the messages they get, `targets` [BLOCK, padded], and to their update. */
+static void map_own(const struct principal *work, integer first, integer count, real *targets, real *mapped)
 {
-    return row_at(aggregates, tower * work->edges.nodes + node) + number * work->width;
+    const integer wide = work->wide, width = work->width;
+    for (integer tower = 0; tower < work->towers; tower++) {
+        const struct matrix bias = {work->bias + tower * 2 * wide, 0};
+        product(1, count, 2 * wide, work->inputs, from_row(work->call->x, first, tower * work->inputs),
+                work->own + tower * work->inputs * 2 * wide, bias, mapped, 2 * wide);
+        for (integer i = 0; i < count; i++) {
+            copy(targets + i * work->padded + tower * width, mapped + i * 2 * wide, width);
+            copy(row_at(work->call->out, first + i) + tower * width, mapped + (i * 2 + 1) * wide, width);
+        }
+    }
+}
+
+/* Adds the maps of the aggregates, each times a number of the node. */
+static void add_update(const struct principal *work, integer first, integer count, real *mapped)
+{
+    const integer wide = work->wide, width = work->width, columns = work->scalers * wide;
+    for (integer tower = 0; tower < work->towers; tower++) {
+        product(1, count, columns, work->aggregates, from_row(work->call->aggregates, first, tower * work->aggregates),
+                work->update + tower * work->aggregates * columns, NOTHING, mapped, columns);
+        for (integer i = 0; i < count; i++) {
+            real *restrict out = row_at(work->call->out, first + i) + tower * width;
+            const real *scale = row_at(work->call->scale, first + i);
+            for (integer s = 0; s < work->scalers; s++)
+                for (integer o = 0; o < width; o++)
+                    out[o] += scale[s] * mapped[i * columns + s * wide + o];
+        }
+    }
 }
 
 static void aggregate_task(void *argument, integer number)
 {
-    const struct aggregation copy = *(const struct aggregation *)argument, *work = &copy;
-    const integer padded = padded_of(work), width = work->width;
-    real rows[KINDS * padded];
-    for (integer node = begin_of(number); node < end_of(number, work->edges.nodes); node++) {
-        const real *own = row_at(work->node, node) + AT_TARGET * padded;
-        const integer degree = work->edges.in_start.at[node + 1] - work->edges.in_start.at[node];
-        if (degree == 0)
-            memset(rows, 0, sizeof rows);
-        for (integer c = 0; c < padded && degree > 0; c += LANES) {
-            const struct statistics s = statistics_of(work, node, c);
-            const vector at_target = load(own + c);
-            store(rows + MEAN * padded + c, s.mean + at_target);
-            store(rows + SUM * padded + c, s.sum + at_target * (real)degree);
-            store(rows + MAX * padded + c, s.max + at_target);
-            store(rows + MIN * padded + c, s.min + at_target);
-            store(rows + STD * padded + c, s.deviation);
+    const struct principal copied = *(const struct principal *)argument, *work = &copied;
+    const integer first = number * BLOCK, count = smaller(BLOCK, work->nodes - first);
+    const integer columns = work->wide * (work->scalers > 2 ? work->scalers : 2);
+    real *targets = block_room(work, BLOCK * (work->padded + columns));
+    if (targets == NULL)
+        return;
+    real *mapped = targets + BLOCK * work->padded;
+    clear(targets, BLOCK * work->padded);
+    map_own(work, first, count, targets, mapped);
+    for (integer i = 0; i < count; i++)
+        aggregate_node(work, first + i, targets + i * work->padded);
+    add_update(work, first, count, mapped);
+}
+
+/* From the gradients of a block's results to those of its messages. */
+static void block_to_messages(const struct principal *work, integer group, integer first, integer count)
+{
+    const integer wide = work->wide, width = work->width, scaled = work->scalers * wide;
+    const integer of_all = work->towers * work->wide_aggregates;
+    real *of_mapped = block_room(work, BLOCK * (scaled + of_all));
+    if (of_mapped == NULL)
+        return;
+    real *of_aggregates = of_mapped + BLOCK * scaled;
+    clear(of_mapped, BLOCK * scaled);
+    for (integer tower = 0; tower < work->towers; tower++) {
+        for (integer i = 0; i < count; i++) {
+            const real *gradient = row_at(work->call->gradient, first + i) + tower * width;
+            const real *scale = row_at(work->call->scale, first + i);
+            for (integer s = 0; s < work->scalers; s++)
+                for (integer o = 0; o < width; o++)
+                    of_mapped[i * scaled + s * wide + o] = scale[s] * gradient[o];
         }
-        for (integer tower = 0; tower < work->towers; tower++) {
-            for (integer a = 0; a < work->kinds.count; a++)
-                memcpy(piece(work, work->aggregates, tower, node, a), rows + work->kinds.at[a] * padded + tower * width,
-                       (size_t)width * sizeof(real));
-            real *rest = piece(work, work->aggregates, tower, node, work->kinds.count);
-            memset(rest, 0, (size_t)(work->aggregates.width - work->kinds.count * width) * sizeof(real));
-        }
+        const struct matrix left = {of_mapped, scaled};
+        product(1, count, work->wide_aggregates, scaled, left,
+                work->of_update + tower * scaled * work->wide_aggregates, NOTHING,
+                of_aggregates + tower * work->wide_aggregates, of_all);
+        real *sums = update_sums(work, group, tower);
+        product_of_transposed(1, work->aggregates, scaled, count,
+                              from_row(work->call->aggregates, first, tower * work->aggregates), left,
+                              (struct matrix){sums, scaled}, sums, scaled);
+    }
+    for (integer i = 0; i < count; i++)
+        aggregate_node_backward(work, first + i, of_aggregates + i * of_all, work->wide_aggregates,
+                                work->targets_gradient + (first + i) * work->padded);
+}
+
+/* The gradient of what a node gave the messages it sent. */
+static void sum_sent(const struct principal *work, integer node, real *sum)
+{
+    const struct edges *edges = &work->call->edges;
+    clear(sum, work->padded);
+    for (integer slot = edges->out_start.at[node]; slot < edges->out_start.at[node + 1]; slot++) {
+        const real *gradient = row_at(work->call->edge_gradient, edges->out_edge.at[slot]);
+        for (integer c = 0; c < work->padded; c += LANES)
+            store(sum + c, load(sum + c) + load(gradient + c));
     }
 }
 
-/* Messages that are all the greatest (or least) of a node share its gradient evenly. */
-static void message_gradients(const struct aggregation *work, integer node, integer c, const real *gradients)
+/* From the gradients of messages and results to that of x, for a block. */
+static void block_to_x(const struct principal *work, integer group, integer first, integer count)
 {
-    const integer begin = work->edges.in_start.at[node], end = work->edges.in_start.at[node + 1], padded = padded_of(work);
-    const real degree = (real)(end - begin);
-    const struct statistics s = statistics_of(work, node, c);
-    vector greatest = {0}, least = {0};
-    for (integer slot = begin; slot < end; slot++) {
-        const vector m = message(work, work->edges.in_edge.at[slot], c);
-        greatest += where(m == s.max, all(1), all(0));
-        least += where(m == s.min, all(1), all(0));
-    }
-    const vector of_all = load(gradients + MEAN * padded + c) / degree + load(gradients + SUM * padded + c);
-    const vector of_greatest = load(gradients + MAX * padded + c) / greatest;
-    const vector of_least = load(gradients + MIN * padded + c) / least;
-    const vector of_deviation = load(gradients + STD * padded + c) / (degree * s.deviation);
-    for (integer slot = begin; slot < end; slot++) {
-        const integer edge = work->edges.in_edge.at[slot];
-        const vector m = message(work, edge, c);
-        const vector gradient = of_all + where(m == s.max, of_greatest, all(0)) + where(m == s.min, of_least, all(0))
-                                + of_deviation * (m - s.mean);
-        store(row_at(work->edge_gradient, edge) + c, gradient);
-    }
-}
-
-static void target_task(void *argument, integer number)
-{
-    const struct aggregation copy = *(const struct aggregation *)argument, *work = &copy;
-    const integer padded = padded_of(work), width = work->width;
-    real gradients[KINDS * padded];
-    for (integer node = begin_of(number); node < end_of(number, work->edges.nodes); node++) {
-        real *own = row_at(work->node_gradient, node) + AT_TARGET * padded;
-        const integer degree = work->edges.in_start.at[node + 1] - work->edges.in_start.at[node];
-        memset(gradients, 0, sizeof gradients);
-        if (degree > 0)
-            for (integer tower = 0; tower < work->towers; tower++)
-                for (integer a = 0; a < work->kinds.count; a++) {
-                    const real *from = piece(work, work->aggregates_gradient, tower, node, a);
-                    real *to = gradients + work->kinds.at[a] * padded + tower * width;
-                    for (integer o = 0; o < width; o++)
-                        to[o] += from[o];
-                }
-        for (integer c = 0; c < padded; c += LANES) {
-            store(own + c, load(gradients + MEAN * padded + c) + load(gradients + MAX * padded + c)
-                               + load(gradients + MIN * padded + c)
-                               + load(gradients + SUM * padded + c) * (real)degree);
-            if (degree > 0)
-                message_gradients(work, node, c, gradients);
+    const integer wide = work->wide, width = work->width, padded = work->padded, parts = PARTS * wide;
+    real *sent = block_room(work, BLOCK * (padded + parts + work->wide_inputs));
+    if (sent == NULL)
+        return;
+    real *of_parts = sent + BLOCK * padded, *of_x = of_parts + BLOCK * parts;
+    for (integer i = 0; i < count; i++)
+        sum_sent(work, first + i, sent + i * padded);
+    clear(of_parts, BLOCK * parts);
+    for (integer tower = 0; tower < work->towers; tower++) {
+        real *bias = bias_sums(work, group, tower), *sums = part_sums(work, group, tower);
+        for (integer i = 0; i < count; i++) {
+            real *row = of_parts + i * parts;
+            copy(row + OF_SOURCE * wide, sent + i * padded + tower * width, width);
+            copy(row + OF_TARGET * wide, work->targets_gradient + (first + i) * padded + tower * width, width);
+            copy(row + OF_SELF * wide, row_at(work->call->gradient, first + i) + tower * width, width);
+            for (integer c = 0; c < parts; c += LANES)
+                store(bias + c, load(bias + c) + load(row + c));
         }
+        const struct matrix left = {of_parts, parts};
+        product(1, count, work->wide_inputs, parts, left, work->of_parts + tower * parts * work->wide_inputs, NOTHING,
+                of_x, work->wide_inputs);
+        for (integer i = 0; i < count; i++)
+            copy(row_at(work->call->x_gradient, first + i) + tower * work->inputs, of_x + i * work->wide_inputs,
+                 work->inputs);
+        product_of_transposed(1, work->inputs, parts, count, from_row(work->call->x, first, tower * work->inputs), left,
+                              (struct matrix){sums, parts}, sums, parts);
     }
 }
 
-static void source_task(void *argument, integer number)
+static integer blocks_of(const struct principal *work) { return (work->nodes + BLOCK - 1) / BLOCK; }
+
+typedef void (*block_function)(const struct principal *work, integer group, integer first, integer count);
+
+/* The blocks of a group, in order. */
+static void for_group(const struct principal *work, integer group, block_function each)
 {
-    const struct aggregation copy = *(const struct aggregation *)argument, *work = &copy;
-    const integer padded = padded_of(work);
-    for (integer node = begin_of(number); node < end_of(number, work->edges.nodes); node++) {
-        real *own = row_at(work->node_gradient, node) + AT_SOURCE * padded;
-        memset(own, 0, (size_t)padded * sizeof(real));
-        for (integer slot = work->edges.out_start.at[node]; slot < work->edges.out_start.at[node + 1]; slot++) {
-            const real *gradient = row_at(work->edge_gradient, work->edges.out_edge.at[slot]);
-            for (integer c = 0; c < padded; c += LANES)
-                store(own + c, load(own + c) + load(gradient + c));
-        }
-    }
+    const integer blocks = blocks_of(work);
+    for (integer block = group * blocks / work->groups; block < (group + 1) * blocks / work->groups; block++)
+        each(work, group, block * BLOCK, smaller(BLOCK, work->nodes - block * BLOCK));
+}
+static void to_messages_task(void *argument, integer group) { for_group(argument, group, block_to_messages); }
+static void to_x_task(void *argument, integer group) { for_group(argument, group, block_to_x); }
+
+static struct principal work_of(const struct aggregation *call, _Bool *failed)
+{
+    const integer nodes = call->edges.nodes, width = call->message.count / call->towers;
+    const integer inputs = call->x.width / call->towers, aggregates = call->kinds.count * width;
+    const integer blocks = (nodes + BLOCK - 1) / BLOCK;
+    return (struct principal){.call = call, .nodes = nodes, .towers = call->towers, .inputs = inputs, .width = width,
+                              .padded = call->edge.width, .scalers = call->scale.width, .aggregates = aggregates,
+                              .groups = blocks < 1 ? 1 : smaller(blocks, MOST_GROUPS), .wide = whole_vectors(width),
+                              .wide_inputs = whole_vectors(inputs), .wide_aggregates = whole_vectors(aggregates),
+                              .failed = failed};
 }
 
-static enum answer check_aggregation(const struct aggregation *call)
+static enum answer check(const struct aggregation *call)
 {
-    const integer nodes = call->edges.nodes, edges = call->edges.source.count, padded = padded_of(call);
-    NEED_SIZES(call->threads >= 1 && nodes >= 0 && call->towers >= 1 && call->width >= 1);
-    NEED_SIZES(padded % LANES == 0 && padded <= WIDEST && call->towers * call->width <= padded);
-    NEED_SIZES(sized(call->node, nodes, PARTS * padded) && sized(call->edge, edges, padded));
-    NEED_SIZES(sized_indices(call->edges.source, edges) && sized_indices(call->edges.in_start, nodes + 1));
-    NEED_SIZES(sized_indices(call->edges.in_edge, edges) && sized_indices(call->kinds, call->kinds.count));
-    NEED_INDICES(all_below(call->edges.source, nodes) && all_below(call->edges.in_edge, edges));
-    NEED_INDICES(rises_to(call->edges.in_start, edges) && all_below(call->kinds, KINDS));
+    const struct edges *edges = &call->edges;
+    const integer nodes = edges->nodes, towers = call->towers, padded = call->edge.width;
+    NEED_SIZES(call->threads >= 1 && nodes >= 0 && towers >= 1 && call->kinds.count >= 0 && call->scale.width >= 0);
+    NEED_SIZES(call->message.count % towers == 0 && call->message.count >= towers && call->x.width % towers == 0);
+    const integer width = call->message.count / towers, inputs = call->x.width / towers;
+    const integer aggregates = call->kinds.count * width, channels = towers * width;
+    NEED_SIZES(padded % LANES == 0 && padded <= WIDEST && channels <= padded);
+    NEED_SIZES(sized(call->x, nodes, towers * inputs) && sized(call->edge, edges->source.count, padded));
+    NEED_SIZES(sized(call->scale, nodes, call->scale.width) && sized(call->message, channels, call->message.width));
+    NEED_SIZES(call->message.width >= 2 * inputs && sized_line(call->message_bias, channels));
+    NEED_SIZES(sized(call->update, channels, inputs + call->scale.width * aggregates));
+    NEED_SIZES(sized_line(call->update_bias, channels) && sized(call->sources, nodes, padded));
+    NEED_SIZES(sized(call->aggregates, nodes, towers * aggregates));
+    NEED_SIZES(sized_indices(edges->source, edges->source.count) && sized_indices(edges->in_start, nodes + 1));
+    NEED_SIZES(sized_indices(edges->in_edge, edges->source.count) && sized_indices(call->kinds, call->kinds.count));
+    NEED_INDICES(all_below(edges->source, nodes) && all_below(edges->in_edge, edges->source.count));
+    NEED_INDICES(rises_to(edges->in_start, edges->source.count) && all_below(call->kinds, KINDS));
     return DONE;
 }
 
 enum answer principal_forward(const struct aggregation *call)
 {
-    const integer nodes = call->edges.nodes, row = call->aggregates.width;
-    const enum answer answer = check_aggregation(call);
+    const enum answer answer = check(call);
     if (answer != DONE)
         return answer;
-    NEED_SIZES(sized(call->aggregates, call->towers * nodes, row) && row >= call->kinds.count * call->width);
-    run_tasks(call->threads, tasks_of(nodes), aggregate_task, (void *)call);
-    return DONE;
+    NEED_SIZES(sized(call->out, call->edges.nodes, call->message.count));
+    _Bool failed = 0;
+    struct principal work = work_of(call, &failed);
+    real *room = room_for_call(forward_maps_size(&work));
+    if (room == NULL)
+        return NO_MEMORY;
+    pack_forward_maps(&work, room);
+    run_tasks(call->threads, blocks_of(&work), sources_task, &work);
+    run_tasks(call->threads, blocks_of(&work), aggregate_task, &work);
+    return failed ? NO_MEMORY : DONE;
 }
 
-/* Writes the first two parts of node_gradient. */
 enum answer principal_backward(const struct aggregation *call)
 {
-    const integer nodes = call->edges.nodes, edges = call->edges.source.count, row = call->aggregates_gradient.width;
-    const enum answer answer = check_aggregation(call);
+    const struct edges *edges = &call->edges;
+    const integer nodes = edges->nodes, count = edges->source.count;
+    const enum answer answer = check(call);
     if (answer != DONE)
         return answer;
-    NEED_SIZES(sized(call->aggregates_gradient, call->towers * nodes, row) && row >= call->kinds.count * call->width);
-    NEED_SIZES(sized(call->node_gradient, nodes, call->node.width) && sized(call->edge_gradient, edges, padded_of(call)));
-    NEED_SIZES(sized_indices(call->edges.out_start, nodes + 1) && sized_indices(call->edges.out_edge, edges));
-    NEED_INDICES(rises_to(call->edges.out_start, edges) && all_below(call->edges.out_edge, edges));
-    run_tasks(call->threads, tasks_of(nodes), target_task, (void *)call);
-    run_tasks(call->threads, tasks_of(nodes), source_task, (void *)call);
-    return DONE;
-}
-
-/* The update: what a node adds itself, and the maps of its aggregates, each times a number of its own. */
-static void update_task(void *argument, integer number)
-{
-    const struct updating copy = *(const struct updating *)argument, *work = &copy;
-    const integer width = work->width, nodes = work->scale.count, padded = work->node.width / PARTS;
-    for (integer node = begin_of(number); node < end_of(number, nodes); node++) {
-        real *restrict out = row_at(work->out, node);
-        memcpy(out, row_at(work->node, node) + OF_SELF * padded, (size_t)(work->towers * width) * sizeof *out);
-        for (integer tower = 0; tower < work->towers; tower++)
-            for (integer s = 0; s < work->scale.width; s++) {
-                const real *restrict from = row_at(work->mapped, tower * nodes + node) + s * width;
-                const real scale = row_at(work->scale, node)[s];
-                for (integer o = 0; o < width; o++)
-                    out[tower * width + o] += scale * from[o];
-            }
-    }
-}
-
-static void update_gradient_task(void *argument, integer number)
-{
-    const struct updating copy = *(const struct updating *)argument, *work = &copy;
-    const integer width = work->width, all_towers = work->towers * width, nodes = work->scale.count;
-    const integer padded = work->node_gradient.width / PARTS, scalers = work->scale.width;
-    for (integer node = begin_of(number); node < end_of(number, nodes); node++) {
-        const real *restrict gradient = row_at(work->gradient, node);
-        real *own = row_at(work->node_gradient, node) + OF_SELF * padded;
-        memcpy(own, gradient, (size_t)all_towers * sizeof(real));
-        memset(own + all_towers, 0, (size_t)(padded - all_towers) * sizeof(real));
-        for (integer tower = 0; tower < work->towers; tower++) {
-            real *restrict to = row_at(work->mapped, tower * nodes + node);
-            for (integer s = 0; s < scalers; s++) {
-                const real scale = row_at(work->scale, node)[s];
-                for (integer o = 0; o < width; o++)
-                    to[s * width + o] = scale * gradient[tower * width + o];
-            }
-            memset(to + scalers * width, 0, (size_t)(work->mapped.width - scalers * width) * sizeof(real));
-        }
-    }
-}
-
-static enum answer check_update(const struct updating *call, struct rows node)
-{
-    const integer nodes = call->scale.count, scalers = call->scale.width;
-    NEED_SIZES(call->threads >= 1 && call->towers >= 1 && call->width >= 1 && sized(call->scale, nodes, scalers));
-    NEED_SIZES(node.width % PARTS == 0 && node.width / PARTS >= call->towers * call->width);
-    NEED_SIZES(sized(node, nodes, node.width) && call->mapped.width >= scalers * call->width);
-    NEED_SIZES(sized(call->mapped, call->towers * nodes, call->mapped.width));
-    return DONE;
-}
-
-enum answer update_forward(const struct updating *call)
-{
-    const enum answer answer = check_update(call, call->node);
-    if (answer != DONE)
-        return answer;
-    NEED_SIZES(sized(call->out, call->scale.count, call->towers * call->width));
-    run_tasks(call->threads, tasks_of(call->scale.count), update_task, (void *)call);
-    return DONE;
-}
-
-/* Writes the gradient of `mapped`, into it, and the third part of node_gradient. */
-enum answer update_backward(const struct updating *call)
-{
-    const enum answer answer = check_update(call, call->node_gradient);
-    if (answer != DONE)
-        return answer;
-    NEED_SIZES(sized(call->gradient, call->scale.count, call->towers * call->width));
-    run_tasks(call->threads, tasks_of(call->scale.count), update_gradient_task, (void *)call);
+    NEED_SIZES(sized(call->gradient, nodes, call->message.count) && sized(call->x_gradient, nodes, call->x.width));
+    NEED_SIZES(sized(call->edge_gradient, count, call->edge.width));
+    NEED_SIZES(sized(call->message_gradient, call->message.count, call->message.width));
+    NEED_SIZES(sized(call->update_gradient, call->update.count, call->update.width));
+    NEED_SIZES(sized_line(call->message_bias_gradient, call->message.count));
+    NEED_SIZES(sized_line(call->update_bias_gradient, call->update.count));
+    NEED_SIZES(sized_indices(edges->out_start, nodes + 1) && sized_indices(edges->out_edge, count));
+    NEED_INDICES(rises_to(edges->out_start, count) && all_below(edges->out_edge, count));
+    _Bool failed = 0;
+    struct principal work = work_of(call, &failed);
+    work.partial_size = principal_partial_size(&work);
+    const integer maps = backward_maps_size(&work), partial = work.groups * work.partial_size;
+    real *room = room_for_call(maps + partial + nodes * work.padded);
+    if (room == NULL)
+        return NO_MEMORY;
+    pack_backward_maps(&work, room);
+    work.partial = room + maps;
+    work.targets_gradient = work.partial + partial;
+    clear(work.partial, partial);
+    run_tasks(call->threads, work.groups, to_messages_task, &work);
+    run_tasks(call->threads, work.groups, to_x_task, &work);
+    if (failed)
+        return NO_MEMORY;
+    unpack_map_gradients(&work);
     return DONE;
 }
