@@ -125,7 +125,7 @@ def _write_npz(path: Path, graphs: list[Data], names: list[str], level: Level | 
         parts = [graph[name].reshape(1, -1) if of == "graph" else graph[name] for graph in graphs]
         columns[f"{of}/{name}"] = torch.cat(parts).numpy()
     with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **columns)
+        np.savez_compressed(file, **columns)
 
 
 def _read_npz(path: Path) -> StoredGraphs:

@@ -105,7 +105,10 @@ def _what_is_wrong(text: str) -> str:
     raw: Mol = Chem.MolFromSmiles(text, sanitize=False)
     if raw is None:
         return "is not a SMILES string"
-    problems = [problem.Message() for problem in Chem.DetectChemistryProblems(raw)]
+    try:
+        problems = [problem.Message() for problem in Chem.DetectChemistryProblems(raw)]
+    except RuntimeError:  # of versions before 2024.09, where rings cannot be found
+        problems = []
     return f"is not a possible molecule: {'; '.join(problems) or 'RDKit cannot sanitise it'}"
 
 
