@@ -160,6 +160,7 @@ STRUCTURE = ("model.lspe=false", "model.final=structure")
     "old, new, message",
     [
         ([], ["model.hidden_dim=20"], "width 16, here 20"),
+        ([], ["model.normalize_encoding=true"], "normalize_encoding False, here True"),
         ([], ["model.layers=3"], "number of layers 2, here 3"),
         (["model.layers=3"], [], "number of layers 3, here 2"),
         ([], ["model.k=5"], "k 4, here 5"),

@@ -43,6 +43,7 @@ def with_network(experiment: "Experiment", network: Network) -> "Experiment":
         signs=network.signs,
         pair_encoding=network.pair_encoding,
         pair_k=network.pair_k,
+        normalize_encoding=network.normalize_encoding,
         final=network.final,
         readout=network.readout,
         normalize_positions=network.normalize_positions,

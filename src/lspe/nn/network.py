@@ -123,6 +123,7 @@ class Network(nn.Module):
         self.encoding = encoding if isinstance(encoding, str) else encoding.name
         self._kind = None if encoding == NONE else check_encoding(encoding, k, "node")
         self.signs = signs
+        self.normalize_encoding = normalize_encoding
         self.pair_encoding = pair_encoding if isinstance(pair_encoding, str) else pair_encoding.name
         self._pair_kind = None if pair_encoding == NONE else check_encoding(pair_encoding, pair_k, "pair")
         self.pair_k = pair_k

@@ -52,6 +52,7 @@ def _traits(network: Network) -> dict[str, Any]:
         "k": network.k,
         "signs": network.signs,
         "pair_encoding": network.pair_encoding,
+        "normalize_encoding": network.normalize_encoding,
         "final": network.final,
     }
     for name in _OF_LAYERS:
