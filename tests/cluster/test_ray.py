@@ -99,7 +99,7 @@ def test_a_predictor_in_a_job_of_ones_own(model: Predictor, table: Path) -> None
         def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
             return {**batch, "y": self.predictor.predict(batch["smiles"], processes=1)}
 
-    rows = ray.data.read_parquet(str(table))
+    rows = ray.data.read_parquet(str(table), override_num_blocks=4)
     pool = ray.data.ActorPoolStrategy(size=2)  # with half a core each, so that one is left to read the table
     done = rows.map_batches(Predict, fn_constructor_args=(model,), batch_size=500, compute=pool, num_cpus=0.5)
     found = done.to_pandas().sort_values("number")
