@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -152,6 +153,19 @@ def test_threads_are_used_where_they_are_faster(
     before = torch.get_num_threads()
     assert announcement.threads_for(run.config, load_data(run.config), 4) == chosen
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("worked, told", [(10.0, "9 s"), (2.5, "35 s")])
+def test_the_time_of_the_forest_counts_what_others_take_of_the_processor(
+    run: lspe.Run, worked: float, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trees that take the processor 8.6 s take four times as long where it works for us a quarter of the time."""
+    passed, done = iter([0.0, 10.0]), iter([0.0, worked])
+    clocks = SimpleNamespace(perf_counter=lambda: next(passed), process_time=lambda: next(done))
+    monkeypatch.setattr(announcement, "time", clocks)
+    monkeypatch.setattr(announcement, "seconds_per_epoch", lambda *_: 0.0)
+    said = announcement.announce(run.config, load_data(run.config))
+    assert f"a forest beside them: about {told} or less" in said
 
 
 def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:

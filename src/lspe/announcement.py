@@ -26,7 +26,7 @@ _MEMBERS = ((3_000, 5), (15_000, 3), (50_000, 2))
 
 _FOREST_SECONDS = 0.004
 _FOREST_AT_LEAST = 2.0
-"""Growing a forest for a target takes about so long, per molecule and at all."""
+"""Growing a forest for a target takes the processor about so long, per molecule and at all."""
 
 _STEPS_TRIED = 3
 _WORTH_THREADS = 0.85
@@ -130,11 +130,13 @@ def _models(experiment: Experiment, data: GraphData, network: Network | None) ->
     text = f"training {what} of at most {epochs} epochs{beside}"
     if members > 1:
         text += ", each validated on another part of train and val"
+    began, worked = time.perf_counter(), time.process_time()
     seconds = members * epochs * seconds_per_epoch(fitted, seen, network)
+    busy = max(1.0, (time.perf_counter() - began) / max(time.process_time() - worked, 1e-3))
     if experiment.training.forest:
         text += f", and a forest beside {'them' if members > 1 else 'it'}"
         one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
-        seconds += (members + 1) * one
+        seconds += (members + 1) * one * busy  # others may use the processor, too
     return f"{text}: about {clock(seconds)} or less"
 
 
