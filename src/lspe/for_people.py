@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lspe.blending import blend, is_blended
 from lspe.data import GraphData
-from lspe.experiment import (
-    OWN,
-)
+from lspe.experiment import OWN
 from lspe.html_report import write_report
 from lspe.plots.predictions import picture_of
 from lspe.plots.scores import training_curves
@@ -20,9 +16,6 @@ from lspe.predict.member import Member
 from lspe.predict.splits import SplitPredictions, predict_split, together
 from lspe.training.progress import Progress
 from lspe.training.run import Run, open_runs
-
-if TYPE_CHECKING:
-    pass
 
 CURVES = "curves.png"
 

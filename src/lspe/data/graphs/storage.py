@@ -116,7 +116,7 @@ def _read(path: Path) -> StoredGraphs:
 
 
 def _write_npz(path: Path, graphs: list[Data], names: list[str], level: Level | None) -> None:
-    columns: dict[str, Array] = {
+    columns: dict[str, Any] = {
         "num_nodes": np.array([graph.num_nodes for graph in graphs]),
         "num_edges": np.array([graph.num_edges for graph in graphs]),
         "edge_index": torch.cat([graph.edge_index.reshape(2, -1) for graph in graphs], dim=1).numpy(),
