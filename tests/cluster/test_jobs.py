@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from lspe.cli.main import app
 from lspe.cluster import encode_on_ray, jobs, predict_on_ray
 from lspe.cluster.parts import Part
-from lspe.cluster.ray_engine import Work, _Worker
+from lspe.cluster.ray_engine import Work, _cluster, _Worker
 from lspe.data.encoding_files import write_encodings
 from lspe.errors import UserError
 from lspe.predict import Predictor
@@ -87,6 +88,18 @@ def test_a_part_is_tried_again_with_care_and_not_for_ever(tmp_path: Path) -> Non
     assert with_processes == [1, 2, 2, 2]
     assert answers[0] == {"number": 3, "answer": '{"error": "row 7 is strange"}'}
     assert "was lost 4 times" in answers[4]["answer"]
+
+
+@pytest.mark.parametrize(
+    "address, said", [("", "could not be started: too slow"), ("here:1", "at RAY_ADDRESS=here:1 does not answer")]
+)
+def test_a_cluster_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, address: str, said: str) -> None:
+    def init(**_: object) -> None:
+        raise Exception("too slow")
+
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(UserError, match=said), _cluster(SimpleNamespace(is_initialized=lambda: False, init=init), 2):
+        pass
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,11 +115,12 @@ def _cluster(ray: Any, workers: int | None) -> Iterator[None]:
         options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _MEMORY_FOR_OBJECTS}
     try:
         ray.init(**options)
-    except ConnectionError as error:
-        raise UserError(
-            f"the Ray cluster at RAY_ADDRESS={os.environ.get('RAY_ADDRESS')} does not answer: {error}. Start it "
-            "(ray start --head), or leave RAY_ADDRESS out for processes on this machine"
-        ) from None
+    except Exception as error:  # Ray has no class of its own for a cluster that does not answer or start in time
+        what, then = "Ray could not be started", "On a busy machine try again, or leave --engine ray out"
+        if where := os.environ.get("RAY_ADDRESS"):
+            what = f"the Ray cluster at RAY_ADDRESS={where} does not answer"
+            then = "Start it (ray start --head), or leave RAY_ADDRESS out for processes on this machine"
+        raise UserError(f"{what}: {error}. {then}") from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
