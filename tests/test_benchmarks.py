@@ -128,10 +128,11 @@ ENCODING = {"us_per_graph", "pyg_us_per_graph", "ratio"}
         ("own_table --molecules 60 --epochs 1", "fused", {"seconds", "graphs_per_s"}),
         ("large_graph --nodes 300 1000 --predict", "300 nodes", {"train_s", "validate_s", "predict_s", "peak_mb"}),
         (f"processes --epochs 1 {TINY}", "2 processes", {"graphs_per_s", "speed-up", "efficiency"}),
-        (
-            "scale {table} --molecules 60 --processes 1",
-            "pack 60",
+        pytest.param(
+            "scale {table} --molecules 40 --processes 1",
+            "pack 40",
             {"molecules_per_s", "cpu_us", "peak_mb", "disk_bytes"},
+            marks=pytest.mark.rare,
         ),
         ("predict --molecules 500", None, {"molecules a second"}),
         ("estimators --splits 1 --epochs 1 --data freesolv", "freesolv", {"LSPE", "RF Morgan", "RF descriptors"}),

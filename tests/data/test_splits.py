@@ -38,7 +38,8 @@ def test_random_splits_hold_every_graph_once_and_keep_proportions(
     if stratified:
         for name, fraction in (("train", 0.6), ("val", 0.2), ("test", 0.2)):
             share = np.bincount(y[splits[name]], minlength=4)
-            assert np.abs(share - np.bincount(y, minlength=4) * fraction).max() <= 2
+            # each class is cut to a whole number; what three of them have too much the fourth lacks
+            assert np.abs(share - np.bincount(y, minlength=4) * fraction).max() <= 3
 
 
 def test_seeds_give_different_splits() -> None:
