@@ -173,7 +173,7 @@ def test_dynamic_quantisation(name: str) -> None:
     def work() -> Tensor:
         return torch.ao.quantization.quantize_dynamic(make(name), {nn.Linear})(h, p, e, graph)[0]
 
-    same_with_either(work, exact=True)
+    same_with_either(work)  # the normalisation behind the maps may be fused, and round in another way
 
 
 class Adapted(nn.Module):
