@@ -269,6 +269,8 @@ edge = torch.tensor([[0, 1], [1, 0]])
         ("num_nodes is 2 but batch has 3 entries", {"batch": torch.tensor([0, 0, 1])}),
         ("node 1 belongs to graph 0 but follows a node of graph 1", {"batch": torch.tensor([1, 0])}),
         ("batch must not be negative", {"batch": torch.tensor([-1, 0])}),
+        ("must be an integer tensor of shape .*complex64", {"edge_index": edge.to(torch.complex64)}),
+        ("must be an integer tensor of shape .*bool", {"edge_index": edge.bool()}),
         ("batch must be an integer tensor", {"batch": torch.tensor([0.0, 0.0])}),
         (r"edge 0 \(0 → 1\) joins graph 0 with graph 1", {"batch": torch.tensor([0, 1])}),
         ("edge_weight must have one entry for each of the 2 edges", {"edge_weight": torch.ones(3)}),

@@ -184,6 +184,11 @@ def check_count(value: object, name: str) -> None:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
+def _numbers(what: Tensor) -> bool:
+    """Whether it can number nodes or graphs."""
+    return not (what.is_floating_point() or what.is_complex() or what.dtype is torch.bool)
+
+
 def check_graphs(
     edge_index: Tensor,
     num_nodes: int | None,
@@ -198,7 +203,7 @@ def check_graphs(
         - **edge_weight:** :math:`[E]`
         - **batch:** :math:`[N]`, the graph of each node, ascending
     """
-    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or not _numbers(edge_index):
         raise ValueError(
             f"edge_index must be an integer tensor of shape [2, number of edges], "
             f"got {edge_index.dtype} of shape {list(edge_index.shape)}"
@@ -235,7 +240,7 @@ def _starts(graph: Tensor, num_graphs: int) -> Positions:
 
 
 def _check_batch(batch: Tensor, num_nodes: int | None) -> None:
-    if batch.dim() != 1 or batch.is_floating_point():
+    if batch.dim() != 1 or not _numbers(batch):
         raise ValueError(
             f"batch must be an integer tensor with one entry a node, got {batch.dtype} of shape {list(batch.shape)}"
         )
