@@ -30,7 +30,7 @@ def test_what_is_kept_of_a_run_is_small() -> None:
 
 
 def test_every_run_that_is_kept_is_in_a_table() -> None:
-    campaigns = [RESULTS, *(path for path in RESULTS.iterdir() if path.is_dir())]
+    campaigns = {path.parents[3] for path in RESULTS.rglob(f"seed*/{CONFIG}")}
     found = {f / row.name for f in campaigns for rows in rows_found_in(f).values() for row in rows}
     assert found == {path.parent.parent for path in RESULTS.rglob(f"seed*/{CONFIG}")}
 
