@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lspe.cluster.parts import DividedTable, check_new_folder, divide_parquet, divide_rows, is_parquet
+from lspe.cluster.parts import DividedTable, can_be_divided, check_new_folder, divide_parquet, divide_rows
 from lspe.data import iter_table_chunks
 from lspe.data.errors import DataError
 from lspe.data.table.reading import iter_parquet_chunks
@@ -64,7 +64,7 @@ def test_a_table_without_rows_is_one_part_without_rows(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_is_said(tmp_path: Path) -> None:
-    assert not is_parquet(tmp_path / "missing.parquet")
+    assert not can_be_divided(tmp_path / "missing.parquet")
     with pytest.raises(DataError, match=r"is a folder without files that end in \.parquet"):
         divide_parquet(tmp_path, 5)
     frame(3).to_parquet(tmp_path / "a.parquet")

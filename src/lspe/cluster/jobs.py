@@ -15,10 +15,10 @@ from lspe.cluster.parts import (
     ROWS_PER_PART,
     DividedTable,
     Part,
+    can_be_divided,
     check_new_folder,
     divide_parquet,
     divide_rows,
-    is_parquet,
 )
 from lspe.cluster.ray_engine import Work, work_on_parts
 from lspe.data import TableChunk, iter_table_chunks
@@ -35,7 +35,7 @@ from lspe.data.progress import progress_bar
 from lspe.data.table.columns import find_smiles_column
 from lspe.encodings import check_encoding
 from lspe.errors import UserError
-from lspe.files import complete_or_nothing
+from lspe.files import clear_unfinished, complete_or_nothing
 from lspe.files.tables import open_table
 from lspe.predict import Predictor
 from lspe.predict.molecules import AT_ONCE
@@ -162,8 +162,7 @@ def _new_folder(target: Path_) -> Iterator[_Folders]:
         for one in (job.parts, job.rows, job.tries):
             one.mkdir(parents=True)
         yield job
-        for left_behind in job.parts.glob(".*.tmp"):  # by processes that were lost
-            left_behind.unlink()
+        clear_unfinished(job.parts)
         os.replace(job.parts, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -174,7 +173,7 @@ def _on_gpu(predictor: Predictor) -> bool:
 
 
 def _divided(table: Path_, chunks: Iterator[TableChunk], job: _Folders, rows_per_part: int) -> DividedTable:
-    if is_parquet(table):
+    if can_be_divided(table):
         return divide_parquet(table, rows_per_part)
     return divide_rows(chunks, job.rows, rows_per_part)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lspe.data import TableChunk
 from lspe.data.errors import DataError
+from lspe.data.table.parquet import is_parquet
 from lspe.data.table.reading import iter_parquet_chunks
 from lspe.errors import UserError
 from lspe.files.tables import open_table
@@ -58,7 +59,7 @@ class DividedTable:
         return self.parts[-1].first + self.parts[-1].end - self.parts[-1].begin
 
 
-def is_parquet(source: str | os.PathLike[str]) -> bool:
+def can_be_divided(source: str | os.PathLike[str]) -> bool:
     """Whether a source is a Parquet file, or a folder of them, whose rows can be read from wherever one wants."""
     path = Path(source)
     if os.path.isdir(path):
@@ -66,7 +67,7 @@ def is_parquet(source: str | os.PathLike[str]) -> bool:
     if not os.path.isfile(path):
         return False
     with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+        return is_parquet(file.read(4))
 
 
 def divide_parquet(source: str | os.PathLike[str], rows_per_part: int) -> DividedTable:

@@ -107,7 +107,7 @@ def _what_is_wrong(text: str) -> str:
         return "is not a SMILES string"
     try:
         problems = [problem.Message() for problem in Chem.DetectChemistryProblems(raw)]
-    except RuntimeError:  # of versions before 2024.09, where rings cannot be found
+    except RuntimeError:  # of RDKit 2024.03, where rings cannot be found
         problems = []
     return f"is not a possible molecule: {'; '.join(problems) or 'RDKit cannot sanitise it'}"
 

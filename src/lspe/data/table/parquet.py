@@ -15,6 +15,11 @@ Record = tuple[int, list[str]]
 _AT_ONCE = 10_000
 
 
+def is_parquet(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is a Parquet file."""
+    return start.startswith(b"PAR1")
+
+
 def parquet_records(file: BinaryIO, name: str, begin: int = 0, end: int | None = None) -> Generator[Record]:
     """Row number and values of each row of a Parquet file, its column names first.
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from lspe.data.errors import DataError
 from lspe.data.table.excel import excel_records, is_zip
-from lspe.data.table.parquet import Record, parquet_records
+from lspe.data.table.parquet import Record, is_parquet, parquet_records
 from lspe.data.table.sdf import is_sdf, sdf_records
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -67,8 +67,7 @@ def iter_table_chunks(
     name = "the standard input" if str(path) == "-" else str(path)
     try:
         with _open(path) as file:
-            is_parquet = file.peek(4)[:4] == b"PAR1"
-            if name.lower().endswith(".parquet") and not is_parquet:
+            if name.lower().endswith(".parquet") and not is_parquet(file.peek(4)):
                 raise DataError(f"{name} is not a Parquet file; give a table in text the ending .csv or .tsv")
             with closing(_records(file, name)) as records:
                 yield from _chunks(records, name, rows, keep_empty)
@@ -107,7 +106,7 @@ def _open(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
 
 def _records(file: io.BufferedReader, name: str) -> Generator[Record]:
     """First what separates the columns, then row number and values of each row, the header first."""
-    if file.peek(4)[:4] == b"PAR1":
+    if is_parquet(file.peek(4)):
         yield _NOT_DELIMITED
         yield from parquet_records(file, name)
     elif is_zip(file.peek(4)):
