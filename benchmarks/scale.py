@@ -12,6 +12,7 @@ at each size has a process of its own, with a cache of its own.
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import resource
@@ -60,12 +61,13 @@ def write_rows(source: Path, target: Path, count: int) -> None:
     with source.open(newline="") as file, target.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(["smiles", "y"])
-        for number, row in enumerate(csv.DictReader(file)):
-            if number == count:
-                return
+        written = 0
+        for row in itertools.islice(csv.DictReader(file), count):
             smiles = next(value for name, value in row.items() if name.lower() == "smiles")
             writer.writerow([smiles, smiles.lower().count("c")])
-    raise SystemExit(f"{source} has fewer than {count:,} rows")
+            written += 1
+    if written < count:
+        raise SystemExit(f"{source} has {written:,} rows, fewer than {count:,}")
 
 
 def in_a_process(stage: str, table: Path, processes: int) -> dict[str, float]:
