@@ -6,8 +6,9 @@ READY  := $(VENV)/.installed
 DOCS   := $(VENV)/.installed-docs
 OLDEST := .venv-oldest
 RAY    := .venv-ray
+PEERS  := .venv-peers
 
-.PHONY: help venv demo test test-all test-oldest test-ray fuzz sanitize lint format docs bench clean
+.PHONY: help venv demo test test-all test-oldest test-ray fuzz sanitize lint format docs bench bench-tables clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -77,5 +78,13 @@ bench: $(READY)  ## measure, side by side in one run (needs ZINC and the small t
 	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.estimators
 
+$(PEERS)/.installed: pyproject.toml constraints.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench-tables: $(READY) $(PEERS)/.installed  ## our default against chemprop, forests and LightGBM on seven tables (hours)
+	$(BIN)/python -m benchmarks.tables --lightgbm $(PEERS)/bin/python --chemprop $(PEERS)/bin/python $(ARGS)
+
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(OLDEST) $(RAY) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(OLDEST) $(RAY) $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -7,7 +7,8 @@ at each size has a process of its own, with a cache of its own.
 - read: the table, with its text on disk. pack: molecules to graphs. rwpe: 16 steps of random walks for all of them.
 - train: an epoch of own/gatedgcn-lspe. predict: all of them, by the network that was trained.
 - molecules_per_s: by the clock; cpu_us: CPU-microseconds of all processes per molecule; peak_mb: of the process that
-  works, without those that read molecules; disk_bytes: in the cache, per molecule.
+  works, without those that read molecules; mapped_mb: of files, resident at the end (Linux), which the system takes
+  back when it needs memory; disk_bytes: in the cache, per molecule.
 """
 
 import argparse
@@ -82,6 +83,7 @@ def per_molecule(row: dict[str, float], count: int) -> dict[str, float]:
         "molecules_per_s": count / row["seconds"],
         "cpu_us": 1e6 * row["cpu_seconds"] / count,
         "peak_mb": row["peak_mb"],
+        "mapped_mb": row["mapped_mb"],
         "disk_bytes": row["disk_bytes"] / count,
     }
 
@@ -95,6 +97,7 @@ def measured(stage: str, table: Path, processes: int) -> dict[str, Any]:
         "seconds": time.perf_counter() - clock,
         "cpu_seconds": cpu_seconds() - before,
         "peak_mb": peak_mb(),
+        "mapped_mb": mapped_mb(),
         "disk_bytes": size_of(table.parent) - disk,
     }
 
@@ -124,6 +127,12 @@ def cpu_seconds() -> float:
     """Of this process and of those it has waited for."""
     times = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in times)
+
+
+def mapped_mb() -> float:
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith("RssFile")), float("nan"))
 
 
 def size_of(folder: Path) -> int:
