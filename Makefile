@@ -84,7 +84,7 @@ $(PEERS)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 bench-tables: $(READY) $(PEERS)/.installed  ## our default against chemprop, forests and LightGBM on seven tables (hours)
-	$(BIN)/python -m benchmarks.tables --lightgbm $(PEERS)/bin/python --chemprop $(PEERS)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.tables --peers $(PEERS)/bin/python $(ARGS)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(OLDEST) $(RAY) $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tables --out results/tables                    # everything that is not there yet
     python -m benchmarks.tables --tables freesolv esol --splits 0 1     # some of it
-    python -m benchmarks.tables --lightgbm PYTHON --chemprop PYTHON     # with those two, each in its own environment
+    python -m benchmarks.tables --peers PYTHON      # with LightGBM and chemprop, in an environment with the extra bench
 
 Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. Splits 0 to
 4 are random (80/10/10), ``scaffold`` is by scaffold. All methods may use the validation part as they like: forests
@@ -125,7 +125,7 @@ def lightgbm(job: Job, arguments: argparse.Namespace) -> Scores:
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npy"
         np.savez(given, x=x[train], y=y[train], new=x[test])
-        command = [arguments.lightgbm, "-c", LIGHTGBM, str(given), str(found), str(arguments.threads)]
+        command = [arguments.peers, "-c", LIGHTGBM, str(given), str(found), str(arguments.threads)]
         subprocess.run(command, check=True, capture_output=True)
         return {"score": score(y[test], np.load(found))}
 
@@ -138,7 +138,7 @@ def chemprop(more: list[str]) -> Method:
         for name, part in data.splits.items():
             frame.loc[part, "split"] = name
         kind = "classification" if is_binary(y) else "regression"
-        program = [arguments.chemprop, "-m", "chemprop.cli.main"]
+        program = [Path(arguments.peers).with_name("chemprop")]
         with tempfile.TemporaryDirectory() as folder:
             table, new, found = (Path(folder) / name for name in ("table.csv", "new.csv", "found.csv"))
             frame.to_csv(table, index=False)
@@ -169,6 +169,7 @@ METHODS: dict[str, Method] = {
     "chemprop": chemprop([]),
     "chemprop, RDKit": chemprop(["--molecule-featurizers", "rdkit_2d"]),
 }
+PEERS = {"LightGBM, descriptors", "chemprop", "chemprop, RDKit"}
 
 
 def arrays(job: Job, kind: str) -> tuple[Any, Any, Any, Any]:
@@ -227,17 +228,16 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--lightgbm", help="Python that has LightGBM")
-    parser.add_argument("--chemprop", help="Python that has chemprop 2")
+    parser.add_argument("--peers", help="Python that has LightGBM and chemprop")
     arguments = parser.parse_args(words)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    absent = {name for name in ("lightgbm", "chemprop") if getattr(arguments, name) is None}
+    absent = PEERS if arguments.peers is None else set()
     for table in arguments.tables:
         for split in arguments.splits:
             for method in arguments.methods:
                 job = Job(table, split)
                 path = place_of(arguments.out, job, method)
-                if path.exists() or method.split(",")[0].lower() in absent:
+                if path.exists() or method in absent:
                     continue
                 job.data()  # descriptors are computed once for all methods and not counted
                 begin = time.perf_counter()
