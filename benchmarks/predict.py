@@ -96,7 +96,7 @@ def memory_of_family() -> int:
 
 
 class PeakMemory:
-    """The most memory that was in use, looked at once a second: a look takes 30 ms of the time measured."""
+    """The most memory that was in use, looked at every few seconds: a look takes 30 ms of the time measured."""
 
     def __enter__(self) -> "PeakMemory":
         self.bytes = 0
@@ -106,7 +106,7 @@ class PeakMemory:
         return self
 
     def _look(self) -> None:
-        while not self._done.wait(1.0):
+        while not self._done.wait(3.0):
             self.bytes = max(self.bytes, memory_of_family())
 
     def __exit__(self, *_: object) -> None:
