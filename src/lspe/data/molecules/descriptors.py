@@ -158,10 +158,12 @@ _OF_KIND: dict[DescriptorKind, Callable[[Sequence[Mol | None]], Array]] = {"rdki
 
 @cache
 def _functions() -> tuple[tuple[str, Callable[[Mol], float]], ...]:
+    """RDKit's functions by their names; the E-state indices of a molecule, which four of them take, are found once."""
     from rdkit.Chem import Descriptors
 
     known = dict(Descriptors.descList)
     missing = [name for name in RDKIT_NAMES if name not in known]
     if missing:
         raise DataError(f"this RDKit has no descriptor {missing[0]!r}: install rdkit>=2024.3.1")
-    return tuple((name, known[name]) for name in RDKIT_NAMES)
+    once = {name: partial(known[name], force=False) for name in RDKIT_NAMES if name.endswith("EStateIndex")}
+    return tuple((name, once.get(name, known[name])) for name in RDKIT_NAMES)
