@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from benchmarks import floor, tables
+import lspe
+from benchmarks import floor, pretraining, tables
 from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth
@@ -169,3 +170,28 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     tables.main(arguments)
     assert [file.stat().st_mtime_ns for file in files] == before
     assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
+
+
+def test_a_start_is_judged_on_molecules_it_has_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None
+) -> None:
+    write_table(tmp_path / "small.csv", "binary")
+    write_molecules(tmp_path / "others.csv", 40)
+    monkeypatch.setenv("LSPE_DATA", str(tmp_path))
+    for module in (tables, pretraining):
+        monkeypatch.setattr(module, "TABLES", {"small": ("small.csv", "ring")})
+    judged, others = (set(pretraining.known_smiles(tmp_path / name)) for name in ("small.csv", "others.csv"))
+    with (tmp_path / "others.csv").open("a") as file:
+        file.write("".join(f"{smiles},0\n" for smiles in judged))
+    out = tmp_path / "out"
+    pretraining.main(f"learn {out} {tmp_path / 'others.csv'} --epochs 1 --set model.layers=2".split())
+    learned = [line.partition(",")[0] for line in (out / "molecules.csv").read_text().splitlines()[1:]]
+    assert set(learned) == others - judged
+
+    starts, train = [], lspe.train
+    monkeypatch.setattr(lspe, "train", lambda *a, **options: starts.append(options["start"]) or train(*a, **options))
+    pretraining.main(f"judge {out} --tables small --splits 0 --set training.protocol.max_epochs=1".split())
+    assert starts == [None, out / "run", None, out / "run"]
+    scores = [json.loads(path.read_text()) for path in out.glob("small--0--*.json")]
+    assert [0 <= score["test"] <= 1 for score in scores] == [True] * 4
+    assert "| small, roc_auc |" in pretraining.tabulate(out)

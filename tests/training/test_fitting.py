@@ -14,6 +14,7 @@ from lspe.experiment import Experiment, build_network, load_data, override, read
 from lspe.training import Run, RunError, fit
 from lspe.training.module import TrainingError
 from lspe.training.progress import Progress
+from lspe.training.transfer import transfer
 from tests import small
 from tests.small import without_times
 
@@ -203,6 +204,14 @@ def test_other_features_are_a_start(tmp_path: Path, prepared: Prepared) -> None:
     [note] = notes
     assert note.startswith("not taken from the other run, where they have another shape: embedder.node_table.weight")
     assert "layers" not in note
+
+
+def test_a_network_without_descriptors_is_a_start_of_one_with_them(prepared: Prepared) -> None:
+    experiment, _ = prepared("regression")
+    start, network = build_network(experiment), build_network(override(experiment, ["model.descriptors=rdkit"]))
+    fresh = transfer(start, network)
+    assert {name.partition(".")[0] for name in fresh} == {"descriptors", "head"}
+    assert torch.equal(network.state_dict()["layers.0.A1.weight"], start.state_dict()["layers.0.A1.weight"])
 
 
 def test_rows_with_a_weight_count_by_it(tables: dict[str, Path], tmp_path: Path) -> None:

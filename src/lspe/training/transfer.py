@@ -7,8 +7,8 @@ from typing import Any
 from lspe.nn import Network
 from lspe.training.module import TrainingError
 
-_MAY_DIFFER = ("embedder.", "head.")
-"""The tables of the features and the head: other data and another task have others."""
+_MAY_DIFFER = ("embedder.", "head.", "descriptors.")
+"""The tables of the features, the head and what takes descriptors: other data and another task have others."""
 
 _OF_LAYERS = ("heads", "towers", "aggregators", "scalers")
 """What tells which weight means what where all shapes are equal."""

@@ -165,5 +165,5 @@ def _functions() -> tuple[tuple[str, Callable[[Mol], float]], ...]:
     missing = [name for name in RDKIT_NAMES if name not in known]
     if missing:
         raise DataError(f"this RDKit has no descriptor {missing[0]!r}: install rdkit>=2024.3.1")
-    once = {name: partial(known[name], force=False) for name in RDKIT_NAMES if name.endswith("EStateIndex")}
-    return tuple((name, once.get(name, known[name])) for name in RDKIT_NAMES)
+    known |= {name: partial(known[name], force=False) for name in RDKIT_NAMES if name.endswith("EStateIndex")}
+    return tuple((name, known[name]) for name in RDKIT_NAMES)
