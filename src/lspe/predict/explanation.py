@@ -146,9 +146,9 @@ def _neighbours(predictor: Predictor, smiles: str, graphs: GraphsWithEncodings, 
     known = predictor.known
     if known is None or not count:
         return []
-    _, vectors = predictor.members[0].apply(graphs)
+    vectors = predictor.members[0].graph_vectors(graphs)
     bits = fingerprints_of([smiles], predictor.fragments)
-    return known.nearest(vectors.graph, bits, count=count, task=predictor.task, class_names=predictor.class_names)[0]
+    return known.nearest(vectors, bits, count=count, task=predictor.task, class_names=predictor.class_names)[0]
 
 
 def write_explanations(explanations: Sequence[Explanation], task_names: Sequence[str], folder: Path) -> None:

@@ -68,8 +68,8 @@ class KnownMolecules:
         counts = data.descriptors["morgan"][rows] if "morgan" in data.descriptors else None
         if counts is None:
             counts = describe(smiles, "morgan", fragments=member.fragments)
-        _, vectors = member.apply(GraphsWithEncodings(graphs))
-        return cls(smiles, names, graphs.y, vectors.graph, packed_bits(counts))
+        vectors = member.graph_vectors(GraphsWithEncodings(graphs))
+        return cls(smiles, names, graphs.y, vectors, packed_bits(counts))
 
     def arrays(self) -> dict[str, Array]:
         """Everything as numbers, for a file."""

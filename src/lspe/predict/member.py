@@ -18,7 +18,7 @@ from lspe.data.words import DescriptorKind, Fragments, Level
 from lspe.errors import UserError
 from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
-from lspe.nn import Network
+from lspe.nn import Network, Output
 from lspe.nn.blocks import run_bounded
 from lspe.nn.readout import pool
 from lspe.nn.topology import Topology
@@ -80,13 +80,38 @@ class Member:
         weights = {"epoch": 0, "network": self.network.state_dict(), "average": None}
         checkpoint.save(folder / f"{self.experiment.training.protocol.report}.ckpt", weights)
 
-    @torch.inference_mode()
-    def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
-        """Values in original units, or probabilities, and the vectors they were made from.
+    def values(self, graphs: GraphsWithEncodings) -> NDArray[np.float64]:
+        """Values in original units, or probabilities.
 
         [G, outputs]; [N, outputs] where nodes, [E, outputs] where edges, [P, outputs] where pairs are predicted.
         """
+        return self._in_units([result.output for result, _ in self._results(graphs)])
+
+    def graph_vectors(self, graphs: GraphsWithEncodings) -> NDArray[np.float32]:
+        """What the network reads out of each graph, [G, d]."""
+        read_out = [self._pooled(result, topology) for result, topology in self._results(graphs)]
+        return _joined(read_out, self.experiment.model.hidden_dim).numpy()
+
+    def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
+        """What :meth:`values` gives, and the vectors it was made from: some hundred bytes per node."""
         outputs, graph, node, position = [], [], [], []
+        for result, topology in self._results(graphs):
+            outputs.append(result.output)
+            graph.append(self._pooled(result, topology))
+            node.append(result.h)
+            if result.p is not None:
+                position.append(result.p)
+        model = self.experiment.model
+        vectors = Vectors(
+            _joined(graph, model.hidden_dim).numpy(),
+            _joined(node, model.hidden_dim).numpy(),
+            _joined(position, model.k).numpy() if hasattr(self.network, "project_p") else None,
+        )
+        return self._in_units(outputs), vectors
+
+    @torch.inference_mode()
+    def _results(self, graphs: GraphsWithEncodings) -> Iterator[tuple[Output, Topology]]:
+        """What the network makes of one batch after the other."""
         device = next(self.network.parameters()).device
         most_pairs = _MOST_EMBEDDED_PAIRS if hasattr(self.network, "embed_pair") else _MOST_PAIRS
         packed = graphs.for_network(self)
@@ -95,20 +120,14 @@ class Member:
         for rows in _neighbouring(packed, most_pairs):
             batch = batch_of(rows).to(device)
             topology = Topology.of(batch)
-            result = run_bounded(self.network, batch, topology=topology)
-            outputs.append(result.output)
-            graph.append(pool(result.h, topology, self.network.readout if self.level == "graph" else "mean"))
-            node.append(result.h)
-            if result.p is not None:
-                position.append(result.p)
-        model, task = self.experiment.model, self.experiment.task
-        values = self.objective.predict(_joined(outputs, task.outputs).double()).numpy()
-        vectors = Vectors(
-            _joined(graph, model.hidden_dim).numpy(),
-            _joined(node, model.hidden_dim).numpy(),
-            _joined(position, model.k).numpy() if hasattr(self.network, "project_p") else None,
-        )
-        return values, vectors
+            yield run_bounded(self.network, batch, topology=topology), topology
+
+    def _pooled(self, result: Output, topology: Topology) -> Tensor:
+        return pool(result.h, topology, self.network.readout if self.level == "graph" else "mean")
+
+    def _in_units(self, outputs: list[Tensor]) -> NDArray[np.float64]:
+        joined = _joined(outputs, self.experiment.task.outputs).double()
+        return self.objective.predict(joined).numpy()
 
 
 class GraphsWithEncodings:

@@ -19,7 +19,7 @@ from lspe.forest import KINDS, Forest
 from lspe.predict.calibration import Calibration
 from lspe.predict.graphs import is_graph, pack_graphs
 from lspe.predict.known import KnownMolecules, Neighbour, fingerprints_of
-from lspe.predict.member import GraphsWithEncodings, Member, Vectors, check_same_kind
+from lspe.predict.member import GraphsWithEncodings, Member, check_same_kind
 from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pieces_of, read_pieces
 from lspe.predict.predictions import Embeddings, Floats, Predictions, combined
 
@@ -336,15 +336,10 @@ class Predictor:
 
     def _predict(self, molecules: MoleculeGraphs) -> Predictions:
         encoded = GraphsWithEncodings(molecules.graphs, molecules.descriptors, molecules.extra)
-        each: list[Floats] = []
-        vectors: Vectors | None = None
-        for member in self.members:
-            its_values, its_vectors = member.apply(encoded)
-            each.append(its_values)
-            vectors = vectors or its_vectors
-        assert vectors is not None
-        for forest in self.forests:
-            each.append(forest.predict(molecules.descriptors, molecules.extra))
+        first, *others = self.members
+        values, vectors = first.apply(encoded)
+        each = [values, *(member.values(encoded) for member in others)]
+        each += [forest.predict(molecules.descriptors, molecules.extra) for forest in self.forests]
         return combined(np.stack(each), self.weights, molecules, self.level, vectors, self.calibrated)
 
     def calibrated(self, mean: Floats) -> Floats:

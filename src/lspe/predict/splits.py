@@ -74,7 +74,7 @@ def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredic
     if run.config.fold is not None and data.folds:
         data = data.fold(run.config.fold)
     graphs = seen_by_member(run.config, data).split(split)
-    predicted, _ = Member.of_run(run).apply(GraphsWithEncodings(graphs))
+    predicted = Member.of_run(run).values(GraphsWithEncodings(graphs))
     y = graphs.y
     known = is_known(y)
     texts = {} if data.level != "graph" else {"smiles": data.smiles, "name": data.molecule_names}
