@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,12 @@ from lspe.data.packed.sets import PackedGraphs
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
+
+
+_HELD = 1000
+"""Graphs after which the memory of what was mapped from their file is given back."""
+_AHEAD = 16
+"""Batches that are read before they are needed, of a set that does not stay in memory."""
 
 
 class BatchLoader:
@@ -67,8 +74,31 @@ class BatchLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         self._graphs_now = self.graphs.in_epoch(self.seed, self.epoch)
-        for step, indices in enumerate(self.indices()):
+        held = 0
+        for step, indices in enumerate(self._announced()):
             yield self.batch(indices, step)
+            held += len(indices)
+            if held >= _HELD:
+                self.graphs.let_go()
+                held = 0
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether graphs are asked for before they are needed."""
+        return self.graphs.outgrows_memory
+
+    def _announced(self) -> Iterator[NDArray[np.int64]]:
+        """What :meth:`indices` gives; graphs that are not in memory are asked for some batches ahead."""
+        if not self.reads_ahead:
+            yield from self.indices()
+            return
+        coming: deque[NDArray[np.int64]] = deque()
+        for indices in self.indices():
+            self.graphs.read_ahead(indices)
+            coming.append(indices)
+            if len(coming) > _AHEAD:
+                yield coming.popleft()
+        yield from coming
 
     def batch(self, indices: NDArray[np.int64], step: int) -> Batch:
         """What is learned from at some step of the epoch."""

@@ -34,6 +34,7 @@ class NeighbourLoader(BatchLoader):
     """
 
     unit = "nodes"
+    reads_ahead = False  # which rows are needed is not known before they are drawn
 
     def __init__(
         self,

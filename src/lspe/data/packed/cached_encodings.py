@@ -103,4 +103,5 @@ def _compute(graphs: PackedGraphs, kind: EncodingKind, k: int) -> Iterator[Array
             yield kind.estimate(edge_index, len(batch), k).numpy()
         else:
             yield compute(kind, edge_index, len(batch), k, batch=batch).numpy()
+        graphs.let_go()
         begin = end

@@ -23,6 +23,7 @@ from torch import Tensor
 from lspe.data.errors import DataError
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
+from lspe.data.packed.mapped import let_go, mapped_bytes, memory_of_machine, read_ahead
 from lspe.data.packed.pointers import Index, pointers, rows_of
 from lspe.data.packed.targets import is_known, without_unknown
 from lspe.data.packed.tensors import GraphTensors
@@ -35,6 +36,8 @@ ColumnLevel = Literal["node", "edge", "graph"]
 
 LEVELS: tuple[ColumnLevel, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
+_SHARE_OF_MEMORY = 0.5
+"""How much of the machine's memory the files of a set may take before its graphs are read ahead of their use."""
 
 
 @dataclass(frozen=True)
@@ -229,6 +232,27 @@ class PackedGraphs:
         attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
         return attributes, num_nodes, (begin[0], begin[1], counting)
 
+    def let_go(self) -> None:
+        """Give back the memory that holds what was looked at of a set that is mapped from its file."""
+        let_go(self._columns)
+
+    def read_ahead(self, indices: ArrayLike | Tensor) -> None:
+        """Ask the system to read the graphs at `indices` from the set's file, which will be needed soon."""
+        number = self.numbers(indices)
+        rows = {
+            "node": (self.node_ptr[number], self.node_ptr[number + 1]),
+            "edge": (self.edge_ptr[number], self.edge_ptr[number + 1]),
+            "graph": (number, number + 1),
+        }
+        read_ahead(self.target, *rows["edge"])
+        for _, level, column in self._fields:
+            read_ahead(column, *rows[level])
+
+    @cached_property
+    def outgrows_memory(self) -> bool:
+        """Whether the files that the set is mapped from are too large to stay in memory."""
+        return mapped_bytes(self._columns) > _SHARE_OF_MEMORY * memory_of_machine()
+
     def select(self, indices: ArrayLike | Tensor) -> Self:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
         return replace(self, index=self.numbers(indices).copy())
@@ -344,6 +368,10 @@ class PackedGraphs:
     def _pointers(self) -> Index:
         """:math:`[2, G + 1]`: where each graph's nodes and edges begin."""
         return np.stack([self.node_ptr, self.edge_ptr])
+
+    @property
+    def _columns(self) -> tuple[Array, ...]:
+        return (self.source, self.target, *self.node.values(), *self.edge.values(), *self.graph.values())
 
     @cached_property
     def _fields(self) -> tuple[tuple[str, ColumnLevel, Array], ...]:
