@@ -52,10 +52,10 @@ test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest versions pyp
 
 $(RAY)/.installed: pyproject.toml constraints.txt
 	@test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
+	$(RAY)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]' pyspark
 	@touch $@
 
-test-ray: $(RAY)/.installed  ## the tests with a Ray cluster of two processes
+test-ray: $(RAY)/.installed  ## the tests with a Ray cluster of two processes, and with Spark where there is Java
 	OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest tests/cluster tests/predict/test_own_jobs.py $(ARGS)
 
 lint: $(READY)  ## ruff and mypy

@@ -1,8 +1,9 @@
 """A predictor in other people's processes: pickled, in a map over data frames."""
 
 import pickle
+import shutil
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,8 +26,11 @@ def test_a_pickled_predictor_gives_the_same_numbers(model: Predictor) -> None:
     assert again.reasons == model.reasons != {}
 
 
-def test_in_spark(model: Predictor, tmp_path: Path) -> None:
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+@pytest.mark.filterwarnings("default")  # Spark's own warnings are no errors of ours
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+def test_in_spark(model: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = pytest.importorskip("pyspark.sql", reason="Spark is large, and no extra of ours has it: make test-ray")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 
     def predicted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Batch
 
 
-_HELD = 1000
-"""Graphs after which the memory of what was mapped from their file is given back."""
+_HELD = 128
+"""Graphs after which the memory is given back that holds them and, as the system reads ahead, megabytes around each."""
 _AHEAD = 16
 """Batches that are read before they are needed, of a set that does not stay in memory."""
 

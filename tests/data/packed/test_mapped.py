@@ -76,23 +76,42 @@ def test_memory_of_ones_own_is_left_alone(tmp_path: Path) -> None:
     assert mapped_bytes([own, writable]) == 0
 
 
-def test_a_set_that_outgrows_memory_gives_the_same_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def graphs(tmp_path: Path) -> PackedGraphs:
+    """Of two pages and more for each column."""
     count = 2500
     generator = np.random.default_rng(0)
     num_nodes = generator.integers(1, 5, count)
-    graphs = PackedGraphs.from_arrays(
+    return PackedGraphs.from_arrays(
         num_nodes,
         num_nodes,
         np.stack([np.zeros(num_nodes.sum()), np.zeros(num_nodes.sum())]).astype(np.int64),
         node={"x": generator.integers(0, 9, num_nodes.sum())},
         graph={"y": np.arange(count)},
     ).save(tmp_path / "set.lspe")
-    part = graphs.select(np.arange(count)[::2])
+
+
+@on_linux
+def test_a_large_set_does_not_stay_in_memory(
+    graphs: PackedGraphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in BatchLoader(graphs, 125):
+        pass
+    assert resident(tmp_path / "set.lspe") > 0
+    monkeypatch.setattr(sets, "LARGE", 1000)
+    for _ in BatchLoader(graphs, 125):  # given back after every other batch, and so after the last
+        pass
+    assert resident(tmp_path / "set.lspe") == 0
+
+
+def test_a_set_that_outgrows_memory_gives_the_same_batches(
+    graphs: PackedGraphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = graphs.select(np.arange(len(graphs))[::2])
     expected = [batch.to_dict() for batch in BatchLoader(part, 30, shuffle=True)]
     assert not part.outgrows_memory
 
     monkeypatch.setattr(sets, "memory_of_machine", lambda: 1000)
-    part = graphs.select(np.arange(count)[::2])
     assert part.outgrows_memory
     asked = []
     read = PackedGraphs.read_ahead

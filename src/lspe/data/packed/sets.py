@@ -36,6 +36,8 @@ ColumnLevel = Literal["node", "edge", "graph"]
 
 LEVELS: tuple[ColumnLevel, ...] = ("node", "edge", "graph")
 _USUAL_ORDER = ("x", "edge_index", "edge_attr", "y")
+LARGE = 1 << 30
+"""Bytes of a set's files beyond which they do not stay in this process's memory once they were looked at."""
 _SHARE_OF_MEMORY = 0.5
 """How much of the machine's memory the files of a set may take before its graphs are read ahead of their use."""
 
@@ -233,8 +235,9 @@ class PackedGraphs:
         return attributes, num_nodes, (begin[0], begin[1], counting)
 
     def let_go(self) -> None:
-        """Give back the memory that holds what was looked at of a set that is mapped from its file."""
-        let_go(self._columns)
+        """Give back the memory that holds what was looked at of a large set that is mapped from its file."""
+        if self._mapped_bytes > LARGE:
+            let_go(self._columns)
 
     def read_ahead(self, indices: ArrayLike | Tensor) -> None:
         """Ask the system to read the graphs at `indices` from the set's file, which will be needed soon."""
@@ -248,10 +251,10 @@ class PackedGraphs:
         for _, level, column in self._fields:
             read_ahead(column, *rows[level])
 
-    @cached_property
+    @property
     def outgrows_memory(self) -> bool:
         """Whether the files that the set is mapped from are too large to stay in memory."""
-        return mapped_bytes(self._columns) > _SHARE_OF_MEMORY * memory_of_machine()
+        return self._mapped_bytes > _SHARE_OF_MEMORY * memory_of_machine()
 
     def select(self, indices: ArrayLike | Tensor) -> Self:
         """A view of the graphs at `indices`, in that order; no graph is copied."""
@@ -368,6 +371,10 @@ class PackedGraphs:
     def _pointers(self) -> Index:
         """:math:`[2, G + 1]`: where each graph's nodes and edges begin."""
         return np.stack([self.node_ptr, self.edge_ptr])
+
+    @cached_property
+    def _mapped_bytes(self) -> int:
+        return mapped_bytes(self._columns)
 
     @property
     def _columns(self) -> tuple[Array, ...]:
