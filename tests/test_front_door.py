@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 import lspe
+from lspe import sources
 from lspe.errors import UserError
 from lspe.experiment import read_experiment
 from lspe.training.seeds_and_folds import evaluate_runs
@@ -52,6 +54,18 @@ def test_a_table(table: Path, tmp_path: Path) -> None:
     subprocess.run([*command, "--on-invalid", "skip", "--epochs", "2", *settings], check=True, capture_output=True)
     assert {path.name for path in (tmp_path / "cli").iterdir()} == files
     assert (tmp_path / "cli" / "predictions.csv").read_text() == (run.path / "predictions.csv").read_text()
+
+
+def test_a_large_table_is_learned_without_descriptors(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "LARGE_TABLE", 40)
+    options: Any = {"on_invalid": "skip", "epochs": 1, "settings": SMALL}
+    run = lspe.train(table, out=tmp_path / "large", **options)
+    assert (run.config.model.descriptors, run.config.training.forest) == ("none", False)
+    monkeypatch.setattr(sources, "LARGE_TABLE", 41)
+    run = lspe.train(table, out=tmp_path / "small", **options)
+    assert (run.config.model.descriptors, run.config.training.forest) == ("rdkit", True)
 
 
 def test_graphs_of_pyg(tmp_path: Path) -> None:

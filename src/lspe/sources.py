@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from torch_geometric.data import Data
 
@@ -28,15 +28,16 @@ from lspe.experiment.overriding import override, with_epochs, with_own_data, wit
 from lspe.experiment.protocol import ProtocolKind
 from lspe.own_parts import path_of
 
-if TYPE_CHECKING:
-    pass
-
 DEFAULT = "nci/gatedgcn-lspe"
 DEFAULT_FOR_TABLES = "own/molecules"
+DEFAULT_FOR_LARGE_TABLES = "own/many-molecules"
 DEFAULT_FOR_GRAPHS = "own/gatedgcn-lspe"
 DEFAULT_FOR_NODES = "own/nodes-gatedgcn-lspe"
 DEFAULT_FOR_NODES_OF_ONE_GRAPH = "own/one-graph-gatedgcn-lspe"
 DEFAULT_FOR_LINKS = "own/links-gatedgcn-lspe"
+
+LARGE_TABLE = 100_000
+"""Molecules beyond which what is known of each by descriptors takes longer than it is worth."""
 
 Source: TypeAlias = str | os.PathLike[str] | Experiment | GraphData | Data | Sequence[Data]
 
@@ -60,7 +61,14 @@ def experiment_for(
         chosen = preset or default_for(graph_source.load())
         return with_own_data(read_experiment(chosen), graph_source), None
     source = validate(TableSource, {"path": str(Path(name).absolute()), **table}, name)
-    return with_own_data(read_experiment(preset or DEFAULT_FOR_TABLES), source), None
+    return with_own_data(read_experiment(preset or _default_for_table(source)), source), None
+
+
+def _default_for_table(source: TableSource) -> str:
+    """By the number of its rows, for which a small file need not be read."""
+    path = Path(source.path)
+    is_small = not path.is_file() or path.stat().st_size < LARGE_TABLE
+    return DEFAULT_FOR_TABLES if is_small or len(source.read()) <= LARGE_TABLE else DEFAULT_FOR_LARGE_TABLES
 
 
 def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> GraphSource:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from lspe.config import Strict
-from lspe.data import GraphData, read_table
+from lspe.data import GraphData, Table, read_table
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
 from lspe.experiment.protocol import Seed
 
@@ -31,9 +31,9 @@ class TableSource(Strict):
     duplicates: Duplicates = "keep"
     on_invalid: OnInvalid = "error"
 
-    def load(self, processes: int | None = None, *, descriptors: Iterable[DescriptorKind] = ()) -> GraphData:
-        """Read the table and turn its molecules into graphs with descriptors, or take them from the cache."""
-        table = read_table(
+    def read(self) -> Table:
+        """The table, its columns understood."""
+        return read_table(
             self.path,
             smiles=self.smiles,
             targets=self.targets,
@@ -43,7 +43,10 @@ class TableSource(Strict):
             split_column=self.split_column,
             on_invalid=self.on_invalid,
         )
-        return table.to_graphs(
+
+    def load(self, processes: int | None = None, *, descriptors: Iterable[DescriptorKind] = ()) -> GraphData:
+        """Read the table and turn its molecules into graphs with descriptors, or take them from the cache."""
+        return self.read().to_graphs(
             fragments=self.fragments,
             duplicates=self.duplicates,
             split=self.split,
