@@ -175,7 +175,8 @@ enum answer principal_backward(const struct aggregation *call);
 
 /* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
    are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices
-   [graphs * side, side]. `powers` and `inside` are room for a number for each edge and head, heads padded. */
+   [graphs * side, side]. `powers` [edges, heads] and `totals` [nodes, heads] are what the backward pass needs of the
+   forward pass. */
 struct attending {
     integer threads, heads, width;
     struct indices graph_start;
@@ -183,7 +184,7 @@ struct attending {
     struct rows maps, edge_maps;
     struct line channel;
     double factor[2];
-    struct rows factor_matrix[2], powers, inside, out;
+    struct rows factor_matrix[2], powers, totals, out;
     struct rows gradient, maps_gradient, edge_maps_gradient, channel_gradient, factor_gradient;
 };
 enum answer attention_forward(const struct attending *call);

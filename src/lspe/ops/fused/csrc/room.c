@@ -28,3 +28,9 @@ real *room_for_piece(integer count)
     static _Thread_local struct room room = {NULL, 0};
     return at_least(&room, count);
 }
+
+real *room_for_task(integer count)
+{
+    static _Thread_local struct room room = {NULL, 0};
+    return at_least(&room, count);
+}
