@@ -12,6 +12,7 @@ static struct attention work_of(const struct attending *call, integer graph)
     const integer channels = call->heads * call->width;
     return (struct attention){
         .heads = call->heads, .width = call->width, .padded = call->edge_maps.width,
+        .edge_step = call->edge_maps.width,
         .side = call->factor_matrix[0].width, .graph_start = call->graph_start.at, .source = call->edges.source.at,
         .in_start = call->edges.in_start.at, .in_edge = call->edges.in_edge.at, .maps = call->maps.at,
         .edges = call->edge_maps.at, .channel = call->channel.at,

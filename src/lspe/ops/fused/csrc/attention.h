@@ -18,13 +18,14 @@ struct factor {
     const real *matrix;
 };
 
-/* Nodes and edges are counted from the first of the batch; of what belongs to them a part may be given, which begins
-   with `first_node` and `first_edge`. */
+/* Nodes and edges are counted from the first of the batch; of what belongs to nodes a part may be given, which begins
+   with `first_node`, and `powers` then begin with the first edge that leads to it. */
 struct attention {
-    integer first_node, first_edge, heads, width, padded, side;
+    integer first_node, heads, width, padded, side;
+    integer edge_step; /* how far apart the rows of `edges` are */
     const integer *graph_start, *source, *in_start, *in_edge;
     const integer *kind;               /* [edges]: the row of each edge in `edges`, or null: each has its own */
-    const real *maps, *edges;          /* [nodes, PARTS, padded], [.., padded] */
+    const real *maps, *edges;          /* [nodes, PARTS, padded], [.., edge_step] */
     const real *channel;               /* [heads * width]: what the shared embedding of added pairs multiplies q by */
     struct factor real_factor, added_factor;
     real *powers; /* [edges in the order of in_edge, heads]: exp(clamp(score)), negative where the score is clamped */
@@ -60,16 +61,10 @@ static inline real *powers_at(const struct attention *work, integer slot)
     return work->powers + (slot - work->in_start[work->first_node]) * work->heads;
 }
 
+/* Where the row of an edge begins in `edges`. */
 static inline integer edge_row(const struct attention *work, integer edge)
 {
-    return work->kind != NULL ? work->kind[edge] : edge - work->first_edge;
-}
-
-static inline real factor_of(const struct attention *work, const struct factor *factor, integer graph, integer target,
-                             integer source)
-{
-    const real *matrix = factor->matrix;
-    return factor->number * (matrix == NULL ? 1 : matrix[(graph * work->side + target) * work->side + source]);
+    return (work->kind != NULL ? work->kind[edge] : edge) * work->edge_step;
 }
 
 #endif

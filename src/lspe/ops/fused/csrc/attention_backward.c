@@ -33,100 +33,59 @@ static void read_gradients(const struct block *own, integer head, real *of_total
    weights (in `pulls`) and of the scores. Returns the gradient of the number of added pairs. */
 static real pull(const struct block *own, const real *of_total)
 {
-    const real number = own->work->added_factor.number;
+    const struct block work = *own;
+    const real number = work.work->added_factor.number;
     vector of_number = {0};
-    for (integer i = 0; i < own->row; i += LANES) {
-        const vector share = load(own->line + i), more = load(of_total + i);
-        for (integer at = i; at < own->n * own->row; at += own->row) {
-            const vector score = load(own->scores + at);
-            const vector power = exponential(clamped(score)) * load(own->open + at), weight = power * number;
-            const vector of_weight = (load(own->pulls + at) + more) * share;
+    for (integer i = 0; i < work.row; i += LANES) {
+        const vector share = load(work.line + i), more = load(of_total + i);
+        for (integer at = i; at < work.n * work.row; at += work.row) {
+            const vector score = load(work.scores + at);
+            const vector power = exponential(clamped(score)) * load(work.open + at), weight = power * number;
+            const vector of_weight = (load(work.pulls + at) + more) * share;
             of_number += of_weight * power;
-            store(own->weights + at, (weight + load(own->of_edges + at)) * share);
-            store(own->pulls + at, of_weight);
-            store(own->scores + at, where(within_limits(score), of_weight * weight, all(0)));
+            store(work.weights + at, (weight + load(work.of_edges + at)) * share);
+            store(work.pulls + at, of_weight);
+            store(work.scores + at, where(within_limits(score), of_weight * weight, all(0)));
         }
     }
     return sum_of(of_number);
 }
 
-/* Gradients of the edges' scores with a head into of_scores [slots, heads]; returns that of the number of edges. */
+/* Gradients of the edges' scores with a head into of_scores [slots of the graph, heads]; returns that of the number of
+   edges. */
 static real pull_edges(const struct block *own, integer head, real *of_scores)
 {
+    const struct block block = *own;
     const struct attention *work = own->work;
-    const integer first_slot = work->in_start[own->first];
+    const integer heads = work->heads;
+    const real *powers = powers_at(work, block.first_slot) + head, number = work->real_factor.number;
     real of_number = 0;
-    for (integer i = 0; i < own->targets; i++)
-        for (integer slot = edges_begin(own, own->target + i); slot < edges_begin(own, own->target + i + 1); slot++) {
-            const integer j = source_of(own, slot);
-            const real signed_power = powers_at(work, slot)[head], power = signed_power < 0 ? -signed_power : signed_power;
-            const real of_power = own->pulls[j * own->row + i];
-            const real factor = factor_of(work, &(struct factor){1, work->real_factor.matrix}, own->graph,
-                                          own->target + i, j);
-            of_number += of_power * power * factor;
-            of_scores[(slot - first_slot) * work->heads + head]
-                = signed_power > 0 ? of_power * power * factor * work->real_factor.number : 0;
-        }
+    of_scores += (block.first_slot - work->in_start[block.first]) * heads + head;
+    for (integer slot = 0; slot < block.slots; slot++) {
+        const real power = powers[slot * heads], of_power = block.pulls[block.place[slot]] * block.factor[slot];
+        of_number += of_power * (power < 0 ? -power : power);
+        of_scores[slot * heads] = power > 0 ? of_power * power * number : 0;
+    }
     return of_number;
 }
 
 /* Gradients of queries of pairs that are not edges, and of the channels they are multiplied by. */
 static void find_query_gradients(const struct block *own, integer head)
 {
-    const struct attention *work = own->work;
-    const integer channel = head * work->width, first = own->first + own->target;
-    const real rate = score_rate(work);
-    sum_sources(own, own->scores, part(work, own->first, K_ADDED) + channel, PARTS * work->padded, own->sum);
-    for (integer c = 0; c < work->width; c++) {
+    const struct block block = *own;
+    const struct attention work = *own->work;
+    const integer channel = head * work.width, step = PARTS * work.padded;
+    const real rate = score_rate(&work);
+    real *of_query = part_gradient(&work, block.first + block.target, Q_ADDED) + channel;
+    sum_sources(own, block.scores, part(&work, block.first, K_ADDED) + channel, step, block.sum);
+    for (integer c = 0; c < work.width; c++) {
+        const real scale = work.channel[channel + c] * rate;
         vector of_channel = {0};
-        for (integer i = 0; i < own->row; i += LANES)
-            of_channel += load(own->sum + c * own->row + i) * load(own->query + c * own->row + i);
-        work->channel_gradient[channel + c] += sum_of(of_channel) * rate;
-    }
-    for (integer i = 0; i < own->targets; i++) {
-        real *of_query = part_gradient(work, first + i, Q_ADDED) + channel;
-        for (integer c = 0; c < work->width; c++)
-            of_query[c] = own->sum[c * own->row + i] * work->channel[channel + c] * rate;
-    }
-}
-
-static void read_rows(const struct block *own, const real *columns, real *rows)
-{
-    for (integer i = 0; i < own->targets; i++) {
-        for (integer c = 0; c < own->work->width; c++)
-            rows[i * own->wide + c] = columns[c * own->row + i];
-        for (integer c = own->work->width; c < own->wide; c++)
-            rows[i * own->wide + c] = 0;
-    }
-}
-
-/* Adds to the gradients of keys of pairs that are not edges, and of values: sums over the targets, with vectors over the
-   channels. */
-static void add_source_gradients(const struct block *own, integer head)
-{
-    const struct attention *work = own->work;
-    const integer channel = head * work->width;
-    real of_key[LANES], of_value[LANES];
-    read_rows(own, own->scaled, own->rows);
-    read_rows(own, own->gradient, own->other_rows);
-    for (integer c = 0; c < own->wide; c += LANES) {
-        const integer count = work->width - c < LANES ? work->width - c : LANES;
-        for (integer j = 0; j < own->n; j++) {
-            const real *of_scores = own->scores + j * own->row, *shares = own->weights + j * own->row;
-            vector key = {0}, value = {0};
-            for (integer i = 0; i < own->targets; i++) {
-                key += of_scores[i] * load(own->rows + i * own->wide + c);
-                value += shares[i] * load(own->other_rows + i * own->wide + c);
-            }
-            store(of_key, key);
-            store(of_value, value);
-            real *key_gradient = part_gradient(work, own->first + j, K_ADDED) + channel + c;
-            real *value_gradient = part_gradient(work, own->first + j, V) + channel + c;
-            for (integer lane = 0; lane < count; lane++) {
-                key_gradient[lane] += of_key[lane];
-                value_gradient[lane] += of_value[lane];
-            }
-        }
+        for (integer i = 0; i < block.row; i += LANES)
+            of_channel += load(block.sum + c * block.row + i) * load(block.query + c * block.row + i);
+        work.channel_gradient[channel + c] += sum_of(of_channel) * rate;
+        for (integer i = 0; i < block.targets; i++)
+            of_query[i * step + c] = block.sum[c * block.row + i] * scale;
     }
 }
 
@@ -144,30 +103,39 @@ static void block_backward(const struct block *own, integer head, real *of_score
     forget_edges(own);
     work->factor_gradient[2 * head] += pull_edges(own, head, of_scores);
     find_query_gradients(own, head);
-    add_source_gradients(own, head);
+    add_targets(own, own->scores, own->scaled, part_gradient(work, own->first, K_ADDED) + channel, step);
+    add_targets(own, own->weights, own->gradient, part_gradient(work, own->first, V) + channel, step);
 }
 
-/* From the gradients of the edges' scores to those of what they were made of. */
+/* What the gradient of an edge's score in each channel adds to the gradients of what it was made of. */
+static void add_edge_gradients(integer channels, const real *restrict of_channel, const real *restrict query,
+                               const real *restrict key, const real *restrict map, real *restrict of_query,
+                               real *restrict of_key, real *restrict of_map)
+{
+    for (integer c = 0; c < channels; c++) {
+        const real q = query[c], k = key[c], m = map[c], gradient = of_channel[c];
+        of_query[c] += gradient * k * m;
+        of_key[c] += gradient * q * m;
+        of_map[c] += gradient * q * k;
+    }
+}
+
 static void edges_backward(const struct block *own, integer first, integer end, const real *of_scores)
 {
-    const struct attention *work = own->work;
-    const real rate = score_rate(work);
+    const struct attention work = *own->work;
+    const integer begin = first * work.width, channels = (end - first) * work.width;
+    const real rate = score_rate(&work);
+    real of_channel[channels];
     for (integer node = own->first; node < own->first + own->n; node++)
-        for (integer slot = work->in_start[node]; slot < work->in_start[node + 1]; slot++, of_scores += work->heads) {
-            const integer edge = work->in_edge[slot], from = work->source[edge];
-            const real *query = part(work, node, Q), *key = part(work, from, K);
-            const real *map = work->edges + edge_row(work, edge) * work->padded;
-            real *restrict query_gradient = part_gradient(work, node, Q);
-            real *restrict key_gradient = part_gradient(work, from, K);
-            real *restrict map_gradient = work->edges_gradient + edge_row(work, edge) * work->padded;
-            for (integer head = first; head < end; head++) {
-                const real of_score = of_scores[head] * rate;
-                for (integer c = head * work->width; c < (head + 1) * work->width; c++) {
-                    query_gradient[c] += of_score * key[c] * map[c];
-                    key_gradient[c] += of_score * query[c] * map[c];
-                    map_gradient[c] += of_score * query[c] * key[c];
-                }
-            }
+        for (integer slot = work.in_start[node]; slot < work.in_start[node + 1]; slot++, of_scores += work.heads) {
+            const integer edge = work.in_edge[slot], from = work.source[edge];
+            const integer at = edge_row(&work, edge) + begin;
+            for (integer head = first, c = 0; head < end; head++)
+                for (integer to = c + work.width; c < to; c++)
+                    of_channel[c] = of_scores[head] * rate;
+            add_edge_gradients(channels, of_channel, part(&work, node, Q) + begin, part(&work, from, K) + begin,
+                               work.edges + at, part_gradient(&work, node, Q) + begin,
+                               part_gradient(&work, from, K) + begin, work.edges_gradient + at);
         }
 }
 

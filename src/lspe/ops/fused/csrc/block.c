@@ -10,35 +10,51 @@ static integer smaller(integer one, integer other) { return one < other ? one : 
 real *take_block(struct block *own, const struct attention *work, integer graph, integer more)
 {
     const integer first = work->graph_start[graph], n = work->graph_start[graph + 1] - first;
-    const integer row = whole_vectors(smaller(n, TARGETS)), wide = whole_vectors(work->width);
-    const integer matrix = n * row, columns = work->width * row, rows = row * wide;
-    real *room = room_for_task(5 * matrix + 4 * columns + 2 * rows + row + more + 1);
+    const integer row = whole_vectors(smaller(n, TARGETS)), wide = (work->width + CHANNELS - 1) / CHANNELS * CHANNELS;
+    const integer matrix = n * row, columns = work->width * row;
+    const integer slots = work->in_start[first + n] - work->in_start[first], index = sizeof(integer) / sizeof(real);
+    const integer of_slots = in_lines(slots * (index + 1));
+    real *room = room_for_task(of_slots + 5 * matrix + 4 * columns + (row + n) * wide + row + more + 1);
     if (room == NULL)
         return NULL;
-    real *of_columns = room + 5 * matrix, *of_rows = of_columns + 4 * columns;
-    *own = (struct block){.work = work, .graph = graph, .first = first, .n = n, .row = row, .wide = wide,
-                          .target = -TARGETS, .open = room, .of_edges = room + matrix, .scores = room + 2 * matrix,
-                          .weights = room + 3 * matrix, .pulls = room + 4 * matrix, .query = of_columns,
+    real *matrices = room + of_slots, *of_columns = matrices + 5 * matrix;
+    real *of_rows = of_columns + 4 * columns;
+    *own = (struct block){.work = work, .graph = graph, .first = first, .n = n, .target = -TARGETS, .row = row,
+                          .wide = wide, .place = (integer *)room, .factor = room + slots * index, .open = matrices,
+                          .of_edges = matrices + matrix, .scores = matrices + 2 * matrix,
+                          .weights = matrices + 3 * matrix, .pulls = matrices + 4 * matrix, .query = of_columns,
                           .scaled = of_columns + columns, .gradient = of_columns + 2 * columns,
-                          .sum = of_columns + 3 * columns, .rows = of_rows, .other_rows = of_rows + rows,
-                          .line = of_rows + 2 * rows};
+                          .sum = of_columns + 3 * columns, .rows = of_rows, .of_sources = of_rows + row * wide,
+                          .line = of_rows + (row + n) * wide};
     memset(own->of_edges, 0, (size_t)matrix * sizeof(real));
     return own->line + row;
 }
 
-static void read_open_pairs(const struct block *own)
+static real matrix_at(const struct block *own, const struct factor *factor, integer i, integer j)
+{
+    const integer side = own->work->side;
+    return factor->matrix == NULL ? 1 : factor->matrix[(own->graph * side + own->target + i) * side + j];
+}
+
+/* Which pairs are edges, and the factors of those and of the others. */
+static void read_pairs(const struct block *own)
 {
     const struct attention *work = own->work;
-    const real *matrix = work->added_factor.matrix;
-    memset(own->open, 0, (size_t)(own->n * own->row) * sizeof(real));
-    for (integer j = 0; j < own->n; j++)
+    for (integer j = 0; j < own->n; j++) {
         for (integer i = 0; i < own->targets; i++)
-            own->open[j * own->row + i]
-                = matrix == NULL ? 1 : matrix[(own->graph * work->side + own->target + i) * work->side + j];
+            own->open[j * own->row + i] = matrix_at(own, &work->added_factor, i, j);
+        for (integer i = own->targets; i < own->row; i++)
+            own->open[j * own->row + i] = 0;
+    }
     for (integer i = 0; i < own->targets; i++) {
+        const integer node = own->first + own->target + i;
         own->open[(own->target + i) * own->row + i] = 0;
-        for (integer slot = edges_begin(own, own->target + i); slot < edges_begin(own, own->target + i + 1); slot++)
-            own->open[source_of(own, slot) * own->row + i] = 0;
+        for (integer slot = work->in_start[node]; slot < work->in_start[node + 1]; slot++) {
+            const integer j = work->source[work->in_edge[slot]] - own->first;
+            own->open[j * own->row + i] = 0;
+            own->place[slot - own->first_slot] = j * own->row + i;
+            own->factor[slot - own->first_slot] = matrix_at(own, &work->real_factor, i, j);
+        }
     }
 }
 
@@ -49,17 +65,21 @@ _Bool next_block(struct block *own)
         return 0;
     own->targets = smaller(TARGETS, own->n - own->target);
     own->row = whole_vectors(own->targets);
-    read_open_pairs(own);
+    const integer *in_start = own->work->in_start + own->first + own->target;
+    own->first_slot = in_start[0];
+    own->slots = in_start[own->targets] - in_start[0];
+    read_pairs(own);
     return 1;
 }
 
 void read_columns(const struct block *own, const real *from, integer step, real *columns)
 {
-    for (integer c = 0; c < own->work->width; c++) {
-        for (integer i = 0; i < own->targets; i++)
-            columns[c * own->row + i] = from[i * step + c];
-        for (integer i = own->targets; i < own->row; i++)
-            columns[c * own->row + i] = 0;
+    const integer width = own->work->width, row = own->row, targets = own->targets;
+    for (integer c = 0; c < width; c++) {
+        for (integer i = 0; i < targets; i++)
+            columns[c * row + i] = from[i * step + c];
+        for (integer i = targets; i < row; i++)
+            columns[c * row + i] = 0;
     }
 }
 
@@ -76,21 +96,20 @@ void read_queries(const struct block *own, integer head)
 
 void weigh_edges(const struct block *own, integer head)
 {
-    const struct attention *work = own->work;
-    for (integer i = 0; i < own->targets; i++)
-        for (integer slot = edges_begin(own, own->target + i); slot < edges_begin(own, own->target + i + 1); slot++) {
-            const integer j = source_of(own, slot);
-            const real power = powers_at(work, slot)[head];
-            own->of_edges[j * own->row + i]
-                += (power < 0 ? -power : power) * factor_of(work, &work->real_factor, own->graph, own->target + i, j);
-        }
+    const struct block work = *own;
+    const integer heads = work.work->heads;
+    const real *powers = powers_at(work.work, work.first_slot) + head, number = work.work->real_factor.number;
+    for (integer slot = 0; slot < work.slots; slot++) {
+        const real power = powers[slot * heads];
+        work.of_edges[work.place[slot]] += (power < 0 ? -power : power) * work.factor[slot] * number;
+    }
 }
 
 void forget_edges(const struct block *own)
 {
-    for (integer i = 0; i < own->targets; i++)
-        for (integer slot = edges_begin(own, own->target + i); slot < edges_begin(own, own->target + i + 1); slot++)
-            own->of_edges[source_of(own, slot) * own->row + i] = 0;
+    const struct block work = *own;
+    for (integer slot = 0; slot < work.slots; slot++)
+        work.of_edges[work.place[slot]] = 0;
 }
 
 inlined void multiply(const integer channels, const _Bool first, const struct block *own, const real *columns,
@@ -154,4 +173,45 @@ void sum_sources(const struct block *own, const real *matrix, const real *rows, 
 #define SUM(count) sum_up(count, own, matrix, rows + c, step, to + c * own->row)
     for (integer c = 0; c < own->work->width; c += CHANNELS)
         FOR_CHANNELS(own->work->width - c, SUM)
+}
+
+#define SOURCES 8 /* at a time */
+
+typedef real eight __attribute__((vector_size(CHANNELS * sizeof(real))));
+typedef real stored_eight __attribute__((vector_size(CHANNELS * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+static void put_rows(const struct block *own, const real *columns)
+{
+    const struct block work = *own;
+    const integer width = work.work->width;
+    for (integer i = 0; i < work.targets; i++)
+        for (integer c = 0; c < work.wide; c++)
+            work.rows[i * work.wide + c] = c < width ? columns[c * work.row + i] : 0;
+}
+
+/* Vectors go over the channels here. */
+void add_targets(const struct block *own, const real *matrix, const real *columns, real *to, integer step)
+{
+    const struct block work = *own;
+    const integer width = work.work->width;
+    put_rows(own, columns);
+    for (integer j = 0; j < work.n; j += SOURCES)
+        for (integer c = 0; c < work.wide; c += CHANNELS) {
+            const real *row[SOURCES];
+            eight sum[SOURCES];
+            for (integer k = 0; k < SOURCES; k++) {
+                row[k] = matrix + smaller(j + k, work.n - 1) * work.row;
+                sum[k] = (eight){0};
+            }
+            for (integer i = 0; i < work.targets; i++) {
+                const eight channels = *(const stored_eight *)(work.rows + i * work.wide + c);
+                for (integer k = 0; k < SOURCES; k++)
+                    sum[k] += row[k][i] * channels;
+            }
+            for (integer k = 0; k < SOURCES && j + k < work.n; k++)
+                *(stored_eight *)(work.of_sources + (j + k) * work.wide + c) = sum[k];
+        }
+    for (integer j = 0; j < work.n; j++)
+        for (integer c = 0; c < width; c++)
+            to[j * step + c] += work.of_sources[j * work.wide + c];
 }

@@ -10,12 +10,15 @@
 struct block {
     const struct attention *work;
     integer graph, first, n;             /* first node and number of nodes of the graph */
-    integer target, targets, row, wide;  /* targets [target, target + targets) of it; whole vectors of them, of a head */
+    integer target, targets, row;        /* targets [target, target + targets) of it, in whole vectors */
+    integer wide, first_slot, slots;     /* channels of a head in whole eights; the edges that lead to the targets */
+    integer *place;                      /* [slots]: where each edge stands in a matrix */
+    real *factor;                        /* [slots]: factor of each edge, without its number */
     real *open;                          /* matrix: factor of pairs that are not edges, without its number; else 0 */
     real *of_edges;                      /* matrix: weights of edges with one head; zeros between heads */
     real *scores, *weights, *pulls;      /* matrices */
     real *query, *scaled, *gradient, *sum; /* columns */
-    real *rows, *other_rows;             /* [row, wide] */
+    real *rows, *of_sources;             /* [row, wide], [sources, wide] */
     real *line;                          /* [row] */
 };
 
@@ -31,10 +34,12 @@ void read_columns(const struct block *own, const real *from, integer step, real 
 void weigh_edges(const struct block *own, integer head);
 void forget_edges(const struct block *own);
 
-/* to [sources, row]: for each pair the sum over the channels of column times row. */
+/* to [sources, row]: for each pair the sum over the channels of a target's column times a source's row. */
 void multiply_channels(const struct block *own, const real *columns, const real *rows, integer step, real *to);
 /* to [width, row]: for each channel and target the sum over the sources of matrix times row. */
 void sum_sources(const struct block *own, const real *matrix, const real *rows, integer step, real *to);
+/* to [sources, ..], rows `step` apart, gains for each channel the sum over the targets of matrix times column. */
+void add_targets(const struct block *own, const real *matrix, const real *columns, real *to, integer step);
 
 static const real LIMIT = 5, EPSILON = (real)1e-6;
 
@@ -47,15 +52,5 @@ static inline vector clamped(vector score)
 }
 
 static inline mask within_limits(vector score) { return (score >= -LIMIT) & (score <= LIMIT); }
-
-/* Edges that lead to a target of the graph, as slots. */
-static inline integer edges_begin(const struct block *own, integer target)
-{
-    return own->work->in_start[own->first + target];
-}
-static inline integer source_of(const struct block *own, integer slot)
-{
-    return own->work->source[own->work->in_edge[slot]] - own->first;
-}
 
 #endif
