@@ -57,11 +57,8 @@ class PairAttention(nn.Module):
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
-        pairs = graph.pairs
-        maps = (self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added)
-        shared = graph.added_pair.dim() == 1
-        alike = f_real.dim() == f_added.dim() and not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
-        simple = shared and alike and pairs.real is None
+        pairs, maps = graph.pairs, self.maps()
+        simple = self.is_simple(graph, f_real, f_added)
         if simple and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
             weights = [linear.weight for linear in maps[:5]]
             c, c_added = map_edges(e, self.E.weight), F.linear(graph.added_pair, self.E_added.weight)
@@ -73,8 +70,19 @@ class PairAttention(nn.Module):
         c = self.E(e)
         if pairs.real is not None:
             c = torch.where(pairs.real.unsqueeze(-1), c, self.E_added(e))
+        shared = graph.added_pair.dim() == 1
         c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0) if shared else self.E_added(graph.added_pair)
         return self.attend(x, c, c_added, pairs, f_real, f_added)
+
+    def maps(self) -> list[nn.Linear]:
+        """Q, K, V, Q_added, K_added, E, E_added."""
+        return [self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added]
+
+    def is_simple(self, graph: Topology, f_real: Tensor, f_added: Tensor) -> bool:
+        """Whether all edges are real, all other pairs alike, and matrices of factors need no gradient."""
+        matrices_fixed = not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
+        alike = f_real.dim() == f_added.dim() and matrices_fixed
+        return alike and graph.added_pair.dim() == 1 and graph.pairs.real is None
 
     def attend(self, x: Tensor, c: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``c`` of the listed pairs ``[E, d]``; ``c_added`` is c̄ of the others, ``[d]`` for all or ``[P, d]``."""

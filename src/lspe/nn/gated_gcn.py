@@ -10,7 +10,7 @@ from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
 from lspe.ops.fused.dropout import draw_seeds
-from lspe.ops.fused.gate import Layer, Norm, gated_layers
+from lspe.ops.fused.gate import Layer, gated_layers
 from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
@@ -130,15 +130,8 @@ class GatedGCN(nn.Module):
             scaled=self.size_norm,
             dropout=self.dropout if drops else 0.0,
             seeds=draw_seeds(3) if drops else (0, 0, 0),
-            norms=(_as_in_c(self.norm_h, nodes), _as_in_c(self.norm_e, edges)),
+            norms=(self.norm_h.as_in_c(nodes), self.norm_e.as_in_c(edges)),
         )
-
-
-def _as_in_c(norm: BatchNorm, rows: int) -> Norm:
-    mean, variance = norm.running_mean, norm.running_var
-    assert mean is not None
-    assert variance is not None
-    return Norm(norm.uses_rows(rows), norm.eps, norm.momentum_now(), mean, variance, norm.num_batches_tracked)
 
 
 def fused_layers(

@@ -46,8 +46,8 @@ def pair_attention(
 def _forward(x: Tensor, c: Tensor, *others: Any) -> tuple[Tensor, ...]:
     """``others``: the weights Q, K, V, Q_added, K_added, then as :func:`_graphs` takes them.
 
-    Beside the result, for the backward pass: the five maps of each node side by side, the packed weights, weights of the
-    edges and sums of the weights.
+    Beside the result, for the backward pass: the five maps of each node side by side, the packed weights, what edges
+    weigh and the sums of what all pairs weigh.
     """
     weights, graphs, heads = others[:5], others[5:], others[-1]
     of_x = pack_maps([Columns(weight) for weight in weights], x)

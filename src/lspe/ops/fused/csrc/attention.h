@@ -4,7 +4,7 @@
    Head h has the channels [h * width, (h + 1) * width) of each. The weight of a pair j -> i is f_ij exp(clamp(score)).
 
    Pairs are worked on in blocks of some targets with all sources of their graph, one head after the other: matrices
-   [sources, targets], whose vectors go over the targets. What edges weigh, which are few, is computed apart and added. */
+   [sources, targets], whose vectors go over the targets. Edges are few: what they weigh is computed apart and added. */
 #ifndef LSPE_ATTENTION_H
 #define LSPE_ATTENTION_H
 

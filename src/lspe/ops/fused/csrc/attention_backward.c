@@ -10,7 +10,7 @@ static inline real sum_of(vector x)
     return lanes[0];
 }
 
-/* Gradients of the outputs of a head, and into `line` 1 / total; returns to [row] minus their products with the outputs:
+/* Gradients of the outputs of a head, into `line` 1 / total, into of_total [row] minus their products with the outputs:
    dL/dw_ij = (v_j - out_i) . dL/dout_i / total_i. */
 static void read_gradients(const struct block *own, integer head, real *of_total)
 {
