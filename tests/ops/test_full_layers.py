@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from lspe.nn import SAN, BatchNorm, FullGraphLayer, GraphiT, Topology
+from lspe.nn import SAN, BatchNorm, FullGraphLayer, GraphiT, PairAttention, Topology
 from lspe.nn.sequence import run_layers
 from lspe.ops import use
 from lspe.ops.fused import full, memory
@@ -228,8 +228,25 @@ def test_a_part_somebody_listens_to_is_called(place: str) -> None:
     assert largest_difference(found, expected) < 1e-10
 
 
-def test_maps_that_are_no_ordinary_ones() -> None:
-    for place, other in {"W2": nn.Linear(40, 20, bias=False), "O": nn.Sequential(nn.Linear(20, 20))}.items():
+class Negative(nn.Module):
+    """An attention of somebody's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = PairAttention(20, 20, 4)
+
+    def forward(self, *given: object) -> Tensor:
+        return -self.attention(*given)  # type: ignore[no-any-return]
+
+
+def test_parts_that_are_no_ordinary_ones() -> None:
+    others = {
+        "W2": nn.Linear(40, 20, bias=False),
+        "O": nn.Sequential(nn.Linear(20, 20)),
+        "attention_p": Negative(),
+        "attention_h": PairAttention(40, 20, 2),
+    }
+    for place, other in others.items():
         layers = build("san")
         setattr(layers[0], place, other.double())
         expected = results(one_by_one, layers, FEW)

@@ -56,6 +56,7 @@ class FullGraphLayer(nn.Module):
             self.attention_p = PairAttention(dim, dim, heads)
             self.O_p = nn.Linear(dim, dim)
         self.dim = dim
+        self.heads = heads
         self.lspe = lspe
         self.dropout = dropout
         self.residual = residual
@@ -108,7 +109,7 @@ class FullGraphLayer(nn.Module):
     def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, factors: Factors) -> bool:
         """Whether the layer, alone or with others, is to be one operator."""
         attentions, norms = self._attentions(), (self.norm_attention, self.norm_h)
-        usual = all(is_unchanged(attention, PairAttention) for attention in attentions)
+        usual = all(is_unchanged(part, PairAttention) and part.heads == self.heads for part in attentions)
         if not (usual and all(norm.is_ordinary() for norm in norms) and 0 <= self.dropout <= 1):
             return False
         if self.dim < LANES or not all(attention.is_simple(graph, *factors) for attention in attentions):
@@ -171,7 +172,7 @@ def fused_layers(
         with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_attention, layer.norm_h))):
             return plain(h, p, e, added_pair, numbers)
 
-    heads = layers[0].attention_h.heads
+    heads = layers[0].heads
     h, p = full_layers(
         h, p, e, graph.added_pair, numbers, in_c, parameters, graph.pairs, heads, plain=plain, again=again
     )

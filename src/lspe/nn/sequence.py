@@ -66,5 +66,5 @@ def _kind_of(layer: nn.Module) -> object:
     if type(layer) is GatedGCN:
         return GatedGCN, layer.dim, layer.lspe
     if type(layer) in (SAN, GraphiT) and isinstance(layer, FullGraphLayer):
-        return FullGraphLayer, layer.dim, layer.attention_h.heads, layer.lspe
+        return FullGraphLayer, layer.dim, layer.heads, layer.lspe
     return object()
