@@ -60,7 +60,7 @@ def assert_same(layer: nn.Module, data: Data, width: int) -> None:
 
 @pytest.fixture(params=[1, 2, 8])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    for module in ("gate", "principal", "attention", "relu_sum", "norm", "tanh", "dropout", "small_graphs"):
+    for module in ("gate", "principal", "attention", "full", "relu_sum", "norm", "tanh", "dropout", "small_graphs"):
         monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: request.param)
     return int(request.param)
 

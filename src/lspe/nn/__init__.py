@@ -1,6 +1,6 @@
 """The layers and networks of the paper."""
 
-from lspe.nn.attention import FullGraphLayer, PairAttention
+from lspe.nn.attention import PairAttention
 from lspe.nn.blocks import run_in_blocks
 from lspe.nn.embed import (
     CategoricalEmbedder,
@@ -12,6 +12,7 @@ from lspe.nn.embed import (
     embedder_for,
 )
 from lspe.nn.feed_forward import FeedForward
+from lspe.nn.full_graph import FullGraphLayer
 from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.gps import GPS, GraphAttention
 from lspe.nn.graphit import GraphiT

@@ -1,16 +1,13 @@
 """Attention over all pairs of nodes of a graph, with separate weights for its edges and for the added pairs."""
 
 import math
-from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lspe.nn.norm import BatchNorm
-from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
-from lspe.ops import Pairs, dropout, fusible, tanh_residual
+from lspe.ops import Pairs, fusible
 from lspe.ops.fused.attention import pair_attention
 from lspe.ops.fused.edge_maps import map_edges
 
@@ -60,11 +57,8 @@ class PairAttention(nn.Module):
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``f_real`` and ``f_added``: the factor f of edges and of added pairs, scalars or ``[B, n_max, n_max]``."""
-        pairs = graph.pairs
-        maps = (self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added)
-        shared = graph.added_pair.dim() == 1
-        alike = f_real.dim() == f_added.dim() and not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
-        simple = shared and alike and pairs.real is None
+        pairs, maps = graph.pairs, self.maps()
+        simple = self.is_simple(graph, f_real, f_added)
         if simple and fusible(x, e, graph.added_pair, f_real, f_added, maps=maps, bias=False):
             weights = [linear.weight for linear in maps[:5]]
             c, c_added = map_edges(e, self.E.weight), F.linear(graph.added_pair, self.E_added.weight)
@@ -76,8 +70,19 @@ class PairAttention(nn.Module):
         c = self.E(e)
         if pairs.real is not None:
             c = torch.where(pairs.real.unsqueeze(-1), c, self.E_added(e))
+        shared = graph.added_pair.dim() == 1
         c_added = self.E_added(graph.added_pair.unsqueeze(0)).squeeze(0) if shared else self.E_added(graph.added_pair)
         return self.attend(x, c, c_added, pairs, f_real, f_added)
+
+    def maps(self) -> list[nn.Linear]:
+        """Q, K, V, Q_added, K_added, E, E_added."""
+        return [self.Q, self.K, self.V, self.Q_added, self.K_added, self.E, self.E_added]
+
+    def is_simple(self, graph: Topology, f_real: Tensor, f_added: Tensor) -> bool:
+        """Whether all edges are real, all other pairs alike, and matrices of factors need no gradient."""
+        matrices_fixed = not (f_real.dim() and (f_real.requires_grad or f_added.requires_grad))
+        alike = f_real.dim() == f_added.dim() and matrices_fixed
+        return alike and graph.added_pair.dim() == 1 and graph.pairs.real is None
 
     def attend(self, x: Tensor, c: Tensor, c_added: Tensor, pairs: Pairs, f_real: Tensor, f_added: Tensor) -> Tensor:
         """``c`` of the listed pairs ``[E, d]``; ``c_added`` is c̄ of the others, ``[d]`` for all or ``[P, d]``."""
@@ -115,71 +120,3 @@ class PairAttention(nn.Module):
 
     def _weights(self, product: Tensor) -> Tensor:
         return torch.exp((product / math.sqrt(self.head_dim)).clamp(-SCORE_LIMIT, SCORE_LIMIT))
-
-
-class FullGraphLayer(nn.Module):
-    r"""What SAN and GraphiT have in common; they differ in the factors of the pairs.
-
-    .. math::
-        \bar h_i &= \mathrm{BN}\Big(h_i + O\, \mathrm{Attention}\Big(
-            \begin{bmatrix} h \\ p \end{bmatrix}\Big)_i\Big) \\
-        h_i' &= \mathrm{BN}(\bar h_i + W_2\, \mathrm{ReLU}(W_1 \bar h_i)) \\
-        p_i' &= p_i + \tanh(O_p\, \mathrm{Attention}_p(p)_i)
-
-    Args:
-        dim: d, width of h, p and e.
-        heads: H.
-        lspe: learn positions p beside the structure h.
-        dropout: on the attention's result and inside the feed-forward part.
-        residual: add the input of each stream to its output.
-
-    Shapes:
-        h ``[N, d]``, p ``[N, d]`` (``None`` without ``lspe``), e ``[E, d]`` → the same, e unchanged.
-        The embedding of the pairs which ``edge_index`` does not list, one for all or one each, comes with the topology.
-
-    """
-
-    def __init__(
-        self, dim: int, heads: int, *, lspe: bool = False, dropout: float = 0.0, residual: bool = True
-    ) -> None:
-        super().__init__()
-        self.attention_h = PairAttention(2 * dim if lspe else dim, dim, heads)
-        self.O = nn.Linear(dim, dim)
-        self.W1 = nn.Linear(dim, 2 * dim)
-        self.W2 = nn.Linear(2 * dim, dim)
-        self.norm_attention = BatchNorm(dim)
-        self.norm_h = BatchNorm(dim)
-        if lspe:
-            self.attention_p = PairAttention(dim, dim, heads)
-            self.O_p = nn.Linear(dim, dim)
-        self.dim = dim
-        self.lspe = lspe
-        self.dropout = dropout
-        self.residual = residual
-
-    @abstractmethod
-    def pair_factors(self, graph: Topology, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Factors of edges and of added pairs, in the dtype and on the device of ``like``."""
-
-    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
-        graph.pairs.check_edges()
-        added = graph.added_pair
-        if added.shape != (self.dim,) and added.shape != (graph.pairs.unlisted_index.size(1), self.dim):
-            raise ValueError(
-                f"the embedding of added pairs is {list(added.shape)}, but the layer takes [{self.dim}], or a row for "
-                f"each of the {graph.pairs.unlisted_index.size(1)} pairs without an edge"
-            )
-        f_real, f_added = self.pair_factors(graph, h)
-        node = torch.cat([h, p], dim=-1) if p is not None else h
-        attention = self.attention_h(node, e, graph, f_real, f_added)
-        attention = self.O(dropout(attention, self.dropout, self.training))
-        h_bar = self.norm_attention(h + attention if self.residual else attention)
-        forward = dropout(F.relu(self.W1(h_bar)), self.dropout, self.training)
-        forward = self.W2(forward)
-        h_new = self.norm_h(h_bar + forward if self.residual else forward)
-        if p is None:
-            return h_new, None, e
-        attention = self.attention_p(p, e, graph, f_real, f_added)
-        p_new = self.O_p(dropout(attention, self.dropout, self.training))
-        return h_new, tanh_residual(p_new, p if self.residual else None), e

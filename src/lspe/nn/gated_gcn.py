@@ -1,6 +1,6 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
 from lspe.ops.fused.dropout import draw_seeds
-from lspe.ops.fused.gate import MOST_LAYERS, Layer, Norm, gated_layers
+from lspe.ops.fused.gate import Layer, gated_layers
 from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
@@ -70,8 +70,8 @@ class GatedGCN(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
-        if self._is_fusible(h, p, e):
-            return _fused([self], h, p, e, graph)
+        if self.is_fusible(h, p, e):
+            return fused_layers([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
     @property
@@ -117,7 +117,8 @@ class GatedGCN(nn.Module):
         maps = (self.B1, self.B2, self.A1, self.A2, self.B3, self.C1, self.C2)
         return [linear for linear in maps if linear is not None]
 
-    def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
+    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
+        """Whether the layer, alone or with others, is to be one operator."""
         if not (self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1):
             return False
         return self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=self._maps())
@@ -129,54 +130,14 @@ class GatedGCN(nn.Module):
             scaled=self.size_norm,
             dropout=self.dropout if drops else 0.0,
             seeds=draw_seeds(3) if drops else (0, 0, 0),
-            norms=(_as_in_c(self.norm_h, nodes), _as_in_c(self.norm_e, edges)),
+            norms=(self.norm_h.as_in_c(nodes), self.norm_e.as_in_c(edges)),
         )
 
 
-def _as_in_c(norm: BatchNorm, rows: int) -> Norm:
-    mean, variance = norm.running_mean, norm.running_var
-    assert mean is not None
-    assert variance is not None
-    return Norm(norm.uses_rows(rows), norm.eps, norm.momentum_now(), mean, variance, norm.num_batches_tracked)
-
-
-def run_layers(
-    layers: Iterable[nn.Module], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Layers one after the other; GatedGCN layers that follow each other are one operator where they can be."""
-    for together in _together(layers):
-        gated = [layer for layer in together if isinstance(layer, GatedGCN)]
-        if len(gated) > 1:
-            dim, lspe = gated[0].dim, gated[0].lspe
-            check_streams(h, p, e, graph, dim=dim, edge_dim=dim, lspe=lspe)
-            if all(layer._is_fusible(h, p, e) for layer in gated):
-                h, p, e = _fused(gated, h, p, e, graph)
-                continue
-        for layer in together:
-            h, p, e = layer(h, p, e, graph)
-    return h, p, e
-
-
-def _together(layers: Iterable[nn.Module]) -> Iterator[list[nn.Module]]:
-    """Runs of GatedGCN layers of one kind that nobody listens to; every other layer is alone."""
-    run: list[nn.Module] = []
-    kind: object = None
-    for layer in layers:
-        hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-        listened_to = bool(hooks) or "forward" in layer.__dict__
-        own = object() if type(layer) is not GatedGCN or listened_to else (layer.dim, layer.lspe)
-        if run and (own != kind or len(run) == MOST_LAYERS):
-            yield run
-            run = []
-        run.append(layer)
-        kind = own
-    if run:
-        yield run
-
-
-def _fused(
+def fused_layers(
     layers: Sequence[GatedGCN], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
 ) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Layers of one width, one after the other, as one operator."""
     in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]
     parts: list[nn.Linear | BatchNorm] = []
     for layer in layers:

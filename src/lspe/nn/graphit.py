@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from lspe.nn.attention import FullGraphLayer
+from lspe.nn.full_graph import FullGraphLayer
 from lspe.nn.topology import Topology
 
 
@@ -16,7 +16,7 @@ class GraphiT(FullGraphLayer):
     Args:
         beta: β, how much diffuses in a step.
         steps: the exponent, p in the paper.
-        others: as :class:`~lspe.nn.attention.FullGraphLayer`.
+        others: as :class:`~lspe.nn.full_graph.FullGraphLayer`.
 
     """
 

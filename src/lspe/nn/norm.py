@@ -9,6 +9,7 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
 from lspe.ops import fusible, is_unchanged
+from lspe.ops.fused.gate import Norm
 from lspe.ops.fused.layout import LANES
 from lspe.ops.fused.norm import normalize
 
@@ -93,6 +94,13 @@ class BatchNorm(nn.BatchNorm1d):
         """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
         usual = self.affine and self.running_mean is not None
         return usual and is_unchanged(self, BatchNorm) and not self._is_shared()
+
+    def as_in_c(self, rows: int) -> Norm:
+        """What an ordinary one is beside its parameters, for an operator on so many rows."""
+        mean, variance = self.running_mean, self.running_var
+        assert mean is not None
+        assert variance is not None
+        return Norm(self.uses_rows(rows), self.eps, self.momentum_now(), mean, variance, self.num_batches_tracked)
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lspe.nn.attention import FullGraphLayer
+from lspe.nn.full_graph import FullGraphLayer
 from lspe.nn.topology import Topology
 
 
@@ -16,7 +16,7 @@ class SAN(FullGraphLayer):
 
     Args:
         gamma: γ, ``[1]``; a parameter of its own, starting at 0.1, where it is left out.
-        others: as :class:`~lspe.nn.attention.FullGraphLayer`.
+        others: as :class:`~lspe.nn.full_graph.FullGraphLayer`.
 
     """
 

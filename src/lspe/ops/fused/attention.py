@@ -1,7 +1,7 @@
 """Attention over all pairs in C; :class:`lspe.nn.PairAttention` has the equations.
 
-Nothing is padded to the largest graph, and no more than a row of weights is kept: the backward pass computes them
-again.
+Nothing is padded to the largest graph. Of the weights only their sums and those of the edges are kept: the backward
+pass computes the others again.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lspe.ops.fused.layout import empty_rows, padded_rows, padded_width
+from lspe.ops.fused.layout import empty_rows, padded_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.operator import Operator
 from lspe.ops.fused.packing import Columns, pack_maps, unpack_maps
@@ -46,21 +46,24 @@ def pair_attention(
 def _forward(x: Tensor, c: Tensor, *others: Any) -> tuple[Tensor, ...]:
     """``others``: the weights Q, K, V, Q_added, K_added, then as :func:`_graphs` takes them.
 
-    Beside the result, for the backward pass: the five maps of each node side by side, and the packed weights.
+    Beside the result, for the backward pass: the five maps of each node side by side, the packed weights, what edges
+    weigh and the sums of what all pairs weigh.
     """
     weights, graphs, heads = others[:5], others[5:], others[-1]
     of_x = pack_maps([Columns(weight) for weight in weights], x)
     maps = torch.mm(x, of_x[: x.size(1)])
     out = empty_rows(x, x.size(0), c.size(1))
+    powers, totals = x.new_empty(c.size(0), heads), x.new_empty(x.size(0), heads)
     library_for(x).call(
         "attention_forward",
         **_graphs(x, *graphs),
-        **_room(c, heads),
         maps=maps,
         edge_maps=padded_rows(c),
+        powers=powers,
+        totals=totals,
         out=padded_rows(out),
     )
-    return out, maps, of_x
+    return out, maps, of_x, powers, totals
 
 
 def _graphs(
@@ -88,18 +91,12 @@ def _graphs(
     }
 
 
-def _room(c: Tensor, heads: int) -> dict[str, Tensor]:
-    """For two numbers per edge and head."""
-    room = c.new_empty(2, c.size(0), padded_width(heads))
-    return {"powers": room[0], "inside": room[1]}
-
-
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
     """Of x, c, the weights, c_added and the two numbers."""
     x, c, *_, c_added, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads = arguments
-    out, maps, of_x = kept
+    out, maps, of_x, powers, totals = kept
     gradient = gradients[0]
     assert gradient is not None
     graphs, width = graph_start.numel() - 1, c_added.numel()
@@ -109,9 +106,10 @@ def _gradient(
     library_for(x).call(
         "attention_backward",
         **_graphs(x, c_added, numbers, real, added, graph_start, edge_index, in_start, in_edge, heads),
-        **_room(c, heads),
         maps=maps,
         edge_maps=padded_rows(c),
+        powers=powers,
+        totals=totals,
         out=padded_rows(out),
         gradient=padded_rows(gradient),
         maps_gradient=maps_gradient,

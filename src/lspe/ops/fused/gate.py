@@ -149,18 +149,20 @@ def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:
         "seed": layer.seeds,
         "map": [unit_rows(weight) for weight in parameters[:-4:2]],
         "bias": parameters[1:-4:2],
-        "norm": [
-            {
-                "of_rows": norm.of_rows,
-                "epsilon": norm.epsilon,
-                "momentum": norm.momentum,
-                "weight": weight,
-                "bias": bias,
-                "running_mean": norm.running_mean,
-                "running_variance": norm.running_variance,
-            }
-            for norm, (weight, bias) in norms
-        ],
+        "norm": [norm_in_c(norm, *weights) for norm, weights in norms],
+    }
+
+
+def norm_in_c(norm: Norm, weight: Tensor, bias: Tensor) -> dict[str, Any]:
+    """As a layer in C takes it (``struct normal`` in csrc/api.h)."""
+    return {
+        "of_rows": norm.of_rows,
+        "epsilon": norm.epsilon,
+        "momentum": norm.momentum,
+        "weight": weight,
+        "bias": bias,
+        "running_mean": norm.running_mean,
+        "running_variance": norm.running_variance,
     }
 
 

@@ -77,6 +77,10 @@ class Library:
         what = "sizes" if answer == self._library.WRONG_SIZES else "indices"
         raise Refused(f"{name}: the {what} of its arguments do not fit together")
 
+    def count(self, name: str, *sizes: int) -> int:
+        """What a function makes of sizes alone."""
+        return int(getattr(self._library, name)(*sizes))
+
     def _prepared(self, name: str) -> tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]:
         function = getattr(self._library, name)
         (structure,) = self._ffi.typeof(function).args

@@ -175,7 +175,8 @@ enum answer principal_backward(const struct aggregation *call);
 
 /* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
    are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices
-   [graphs * side, side]. `powers` and `inside` are room for a number for each edge and head, heads padded. */
+   [graphs * side, side]. `powers` [edges, heads] and `totals` [nodes, heads] are what the backward pass needs of the
+   forward pass. */
 struct attending {
     integer threads, heads, width;
     struct indices graph_start;
@@ -183,11 +184,52 @@ struct attending {
     struct rows maps, edge_maps;
     struct line channel;
     double factor[2];
-    struct rows factor_matrix[2], powers, inside, out;
+    struct rows factor_matrix[2], powers, totals, out;
     struct rows gradient, maps_gradient, edge_maps_gradient, channel_gradient, factor_gradient;
 };
 enum answer attention_forward(const struct attending *call);
 enum answer attention_backward(const struct attending *call);
+
+/* A layer of full attention. Maps: Q, K, V, Q_added, K_added, E, E_added of the structure's attention, then of that of
+   the positions, then O, O_p, W1, W2, of which the last four have a bias. Without positions theirs are left out. Seeds
+   are those of the structure's attention, of the hidden layer and of the positions' attention. Factors of edges and of
+   added pairs: numbers, times matrices [graphs * side, side] where there are some. */
+struct full_layer {
+    integer residual;
+    double dropout;
+    uint64_t seed[3];
+    double factor[2];
+    struct rows factor_matrix[2];
+    struct rows map[18];
+    struct line bias[4];
+    struct normal norm[2]; /* behind the attention and behind the feed-forward part */
+};
+
+/* Layers of full attention one after the other: at most sixteen in a call. `in`, `out` and their gradients, which have
+   padded rows, are those of h and p. `edge` are the features of edges: that row which `kind` [edges] says, or a row for
+   each edge where it is left out; `added` are those of all pairs that are not edges.
+
+   `memory` of each layer is what the backward pass needs of the forward pass (full_memory numbers). Where it is left
+   out there is none, and the normalisations are not of the rows.
+
+   Backward: of `out_gradient` one may be left out. `parameters_gradient` is that of each layer's maps, then of their
+   biases, then of weight and bias of its normalisations, side by side; factor_gradient [2 * count] is that of the
+   numbers. */
+struct full_layers {
+    integer threads, count, heads, positions;
+    struct indices graph_start, kind;
+    struct edges edges;
+    struct rows edge;
+    struct line added;
+    struct rows in[2], out[2];
+    struct line memory[16];
+    struct full_layer layer[16];
+    struct rows out_gradient[2], in_gradient[2], edge_gradient;
+    struct line added_gradient, factor_gradient, parameters_gradient;
+};
+integer full_memory(integer nodes, integer edges, integer width, integer heads, integer positions);
+enum answer full_layers_forward(const struct full_layers *call);
+enum answer full_layers_backward(const struct full_layers *call);
 
 /* Graphs one after the other, the edges of each together; `weight` may be left out. Functions that take them serve
    those of at most `largest` nodes, and leave the rows of others as they are. */

@@ -29,6 +29,10 @@ struct moments {
 /* Adds what was found of `rows` rows. */
 void add_moments(struct moments *all, const real *sums, integer rows, integer width);
 
+/* Mean, variance and rate [3, width] of a normalisation: those of the rows, if it goes by them, which then go into the
+   running ones; else these. */
+void settle_statistics(const struct normal *norm, const struct moments *moments, integer width, real *statistics);
+
 void normalise(integer threads, const struct norm *work);
 
 /* Sums over each chunk of the gradient g behind the ReLU, and of g * normalised x: into `sums`. */
