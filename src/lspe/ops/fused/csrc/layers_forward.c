@@ -140,28 +140,12 @@ static void finish(struct stack *stack, integer piece, integer threads)
 static void find_statistics(const struct stack *stack, integer layer, integer stream, real *statistics)
 {
     const struct normal *norm = &stack->call->layer[layer].norm[stream];
-    const integer width = stack->width;
-    real *mean = statistics + 3 * stream * width, *variance = mean + width, *rate = variance + width;
-    if (norm->of_rows) {
-        struct moments moments = {0};
-        const integer *cuts = cuts_of(stack, stream);
-        for (integer piece = 0; piece < stack->pieces; piece++)
-            add_moments(&moments, piece_sums(stack, stream, piece), cuts[piece + 1] - cuts[piece], width);
-        for (integer c = 0; c < width; c++) {
-            mean[c] = (real)moments.mean[c];
-            variance[c] = (real)(moments.squares[c] / moments.rows);
-        }
-        const real weight = (real)norm->momentum, unbiased = (real)(moments.rows / (moments.rows - 1));
-        for (integer c = 0; c < width; c++) {
-            norm->running_mean.at[c] += weight * (mean[c] - norm->running_mean.at[c]);
-            norm->running_variance.at[c] += weight * (unbiased * variance[c] - norm->running_variance.at[c]);
-        }
-    } else {
-        memcpy(mean, norm->running_mean.at, (size_t)width * sizeof(real));
-        memcpy(variance, norm->running_variance.at, (size_t)width * sizeof(real));
-    }
-    for (integer c = 0; c < width; c++)
-        rate[c] = (real)(1 / sqrt((double)variance[c] + norm->epsilon));
+    const integer width = stack->width, *cuts = cuts_of(stack, stream);
+    real *mean = statistics + 3 * stream * width;
+    struct moments moments = {0};
+    for (integer piece = 0; piece < stack->pieces && norm->of_rows; piece++)
+        add_moments(&moments, piece_sums(stack, stream, piece), cuts[piece + 1] - cuts[piece], width);
+    settle_statistics(norm, &moments, width, mean, mean + width, mean + 2 * width);
 }
 
 static enum answer forward_in_memory(struct stack *stack)

@@ -77,6 +77,25 @@ void add_moments(struct moments *all, const real *sums, integer rows, integer wi
     }
 }
 
+void settle_statistics(const struct normal *norm, const struct moments *found, integer width, real *mean, real *variance,
+                       real *rate)
+{
+    if (norm->of_rows) {
+        const real weight = (real)norm->momentum, unbiased = (real)(found->rows / (found->rows - 1));
+        for (integer c = 0; c < width; c++) {
+            mean[c] = (real)found->mean[c];
+            variance[c] = (real)(found->squares[c] / found->rows);
+            norm->running_mean.at[c] += weight * (mean[c] - norm->running_mean.at[c]);
+            norm->running_variance.at[c] += weight * (unbiased * variance[c] - norm->running_variance.at[c]);
+        }
+    } else {
+        memcpy(mean, norm->running_mean.at, (size_t)width * sizeof(real));
+        memcpy(variance, norm->running_variance.at, (size_t)width * sizeof(real));
+    }
+    for (integer c = 0; c < width; c++)
+        rate[c] = (real)(1 / sqrt((double)variance[c] + norm->epsilon));
+}
+
 static void apply_task(void *argument, integer number)
 {
     const struct norm copy = *(const struct norm *)argument, *work = &copy;

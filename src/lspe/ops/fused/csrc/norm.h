@@ -29,6 +29,10 @@ struct moments {
 /* Adds what was found of `rows` rows. */
 void add_moments(struct moments *all, const real *sums, integer rows, integer width);
 
+/* Mean, variance and rate: those found, which then go into the running ones, or these. */
+void settle_statistics(const struct normal *norm, const struct moments *found, integer width, real *mean, real *variance,
+                       real *rate);
+
 void normalise(integer threads, const struct norm *work);
 
 /* Sums over each chunk of the gradient g behind the ReLU, and of g * normalised x: into `sums`. */
