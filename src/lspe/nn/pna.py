@@ -12,7 +12,7 @@ from lspe.nn.norm import BatchNorm
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_max, scatter_min, scatter_sum, tanh_residual
-from lspe.ops.fused.edge_maps import map_edges
+from lspe.ops.fused.edge_maps import map_values
 from lspe.ops.fused.principal import AGGREGATORS, principal_aggregation
 
 SCALERS = ("identity", "amplification", "attenuation")
@@ -103,8 +103,8 @@ class PrincipalAggregation(nn.Module):
             def aggregate(x: Tensor, at_edge: Tensor) -> Tensor:
                 return self.aggregate(x, at_edge, graph, scale)
 
-            at_edge = map_edges(e, M_edge)
-            return principal_aggregation(x, at_edge, maps, scale, graph.edges, self.aggregators, plain=aggregate)
+            values, kind = map_values(e, M_edge)
+            return principal_aggregation(x, values, kind, maps, scale, graph.edges, self.aggregators, plain=aggregate)
         return self.aggregate(x, e @ M_edge.T, graph, scale)
 
     def aggregate(self, x: Tensor, at_edge: Tensor, graph: Topology, scale: Tensor) -> Tensor:

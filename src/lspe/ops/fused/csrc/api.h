@@ -155,19 +155,19 @@ struct relu_sums {
 enum answer relu_sum_forward(const struct relu_sums *call);
 enum answer relu_sum_backward(const struct relu_sums *call);
 
-/* PNA's aggregation in `towers` of as many channels each. x [nodes, towers * inputs]; edge [edges, padded]: what the
-   messages get of the edges. A row of `message` takes a source's inputs, then a target's, and may go on; one of `update`
-   takes a node's inputs, then its aggregates of all `kinds`, times each of its numbers in `scale` [nodes, scalers].
-   `sources` [nodes, padded] and `aggregates` [nodes, towers * kinds * channels] are what the backward pass needs of the
-   forward pass. Of message_gradient what belongs to neither source nor target is left as it is. */
+/* PNA's aggregation in `towers` of as many channels each. x [nodes, towers * inputs]; values [rows, whole vectors]: what
+   the messages get of the edges, each that row which `kind` [edges] says, or its own where `kind` is left out. A row of
+   `message` takes a source's inputs, then a target's, and may go on; one of `update` takes a node's inputs, then its
+   aggregates of all `kinds`, each once, times each of its numbers in `scale` [nodes, scalers]. `sources`, for each node
+   the channels of all towers but the last and those of one in whole vectors, padded, is what the backward pass needs of
+   the forward pass. Of message_gradient what belongs to neither source nor target is left as it is. */
 struct aggregation {
     integer threads, towers;
-    struct indices kinds;
+    struct indices kinds, kind;
     struct edges edges;
-    struct rows x, edge, scale, message, update;
-    struct line message_bias, update_bias;
-    struct rows sources, aggregates, out;
-    struct rows gradient, x_gradient, edge_gradient, message_gradient, update_gradient;
+    struct rows x, values, scale, message, update;
+    struct line message_bias, update_bias, sources;
+    struct rows out, gradient, x_gradient, values_gradient, message_gradient, update_gradient;
     struct line message_bias_gradient, update_bias_gradient;
 };
 enum answer principal_forward(const struct aggregation *call);
