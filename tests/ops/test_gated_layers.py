@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from lspe.nn import BatchNorm, GatedGCN, Topology
-from lspe.nn.gated_gcn import run_layers
+from lspe.nn.together import run_layers
 from lspe.ops import use
 from lspe.ops.fused import gate, memory
 from lspe.ops.fused.dropout import draw_seeds

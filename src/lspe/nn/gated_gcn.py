@@ -1,6 +1,6 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
 from lspe.ops.fused.dropout import draw_seeds
-from lspe.ops.fused.gate import MOST_LAYERS, Layer, Norm, gated_layers
+from lspe.ops.fused.gate import Layer, Norm, gated_layers
 from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
@@ -71,7 +71,7 @@ class GatedGCN(nn.Module):
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
         if self._is_fusible(h, p, e):
-            return _fused([self], h, p, e, graph)
+            return fused_layers([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
     @property
@@ -140,41 +140,7 @@ def _as_in_c(norm: BatchNorm, rows: int) -> Norm:
     return Norm(norm.uses_rows(rows), norm.eps, norm.momentum_now(), mean, variance, norm.num_batches_tracked)
 
 
-def run_layers(
-    layers: Iterable[nn.Module], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Layers one after the other; GatedGCN layers that follow each other are one operator where they can be."""
-    for together in _together(layers):
-        gated = [layer for layer in together if isinstance(layer, GatedGCN)]
-        if len(gated) > 1:
-            dim, lspe = gated[0].dim, gated[0].lspe
-            check_streams(h, p, e, graph, dim=dim, edge_dim=dim, lspe=lspe)
-            if all(layer._is_fusible(h, p, e) for layer in gated):
-                h, p, e = _fused(gated, h, p, e, graph)
-                continue
-        for layer in together:
-            h, p, e = layer(h, p, e, graph)
-    return h, p, e
-
-
-def _together(layers: Iterable[nn.Module]) -> Iterator[list[nn.Module]]:
-    """Runs of GatedGCN layers of one kind that nobody listens to; every other layer is alone."""
-    run: list[nn.Module] = []
-    kind: object = None
-    for layer in layers:
-        hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-        listened_to = bool(hooks) or "forward" in layer.__dict__
-        own = object() if type(layer) is not GatedGCN or listened_to else (layer.dim, layer.lspe)
-        if run and (own != kind or len(run) == MOST_LAYERS):
-            yield run
-            run = []
-        run.append(layer)
-        kind = own
-    if run:
-        yield run
-
-
-def _fused(
+def fused_layers(
     layers: Sequence[GatedGCN], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]

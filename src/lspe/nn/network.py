@@ -12,10 +12,10 @@ from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind
 from lspe.encodings.kinds import NONE
 from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
-from lspe.nn.gated_gcn import run_layers
 from lspe.nn.norm import BatchNorm, center_and_normalize
 from lspe.nn.readout import Readout, readout
 from lspe.nn.signs import SignInvariantEmbedding, Signs
+from lspe.nn.together import run_layers
 from lspe.nn.topology import Topology
 from lspe.ops import dropout
 
