@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from lspe.ops import fusible, is_unchanged
 from lspe.ops.fused.layout import LANES
-from lspe.ops.fused.norm import normalize
+from lspe.ops.fused.norm import Norm, normalize
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -93,6 +93,13 @@ class BatchNorm(nn.BatchNorm1d):
         """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
         usual = self.affine and self.running_mean is not None
         return usual and is_unchanged(self, BatchNorm) and not self._is_shared()
+
+    def in_layer(self, rows: int) -> Norm:
+        """What a layer in one operator needs of it, for so many rows; it is ordinary."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        of_rows, momentum = self.uses_rows(rows), self.momentum_now()
+        return Norm(of_rows, self.eps, momentum, self.running_mean, self.running_var, self.num_batches_tracked)
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""

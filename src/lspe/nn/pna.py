@@ -94,7 +94,7 @@ class PrincipalAggregation(nn.Module):
         self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
-        scale = graph.once(("scale", self.delta, self.scalers, x.dtype), lambda: self._scale(graph, x.dtype))
+        scale = self.scale(graph, x.dtype)
         maps = (self.message.weight, self.message.bias, self.update.weight, self.update.bias)
         M_edge = self.message.weight[:, :, 2 * self.tower_in :].flatten(0, 1)
         if fusible(x, e, *maps):
@@ -155,8 +155,11 @@ class PrincipalAggregation(nn.Module):
         zero = message.new_zeros(())
         return torch.stack([torch.where(degree > 0, aggregate(name), zero) for name in self.aggregators], dim=1)
 
+    def scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """``[N, S]``: each scaler's factor for each node, computed once."""
+        return graph.once(("scale", self.delta, self.scalers, dtype), lambda: self._scale(graph, dtype))
+
     def _scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
-        """``[N, S]``: each scaler's factor for each node."""
         log_degree = torch.log1p(graph.in_degree.to(dtype))
         factors = {
             "identity": torch.ones_like(log_degree),

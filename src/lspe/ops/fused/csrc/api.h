@@ -173,6 +173,39 @@ struct aggregation {
 enum answer principal_forward(const struct aggregation *call);
 enum answer principal_backward(const struct aggregation *call);
 
+/* A PNA layer with towers: of each of its streams, h and p, the aggregation and the map that mixes the towers. */
+struct tower_layer {
+    integer residual, scaled;
+    double dropout;
+    uint64_t seed[2];
+    struct rows message[2], update[2], mix[2];
+    struct line message_bias[2], update_bias[2], mix_bias[2];
+    struct normal norm;
+};
+
+/* PNA layers with towers, one after the other: at most sixteen in a call. h and p are numbers 0 and 1, the second with
+   `positions` only; the aggregation of h sees both. `kinds`, `scale` and `kind` as in an aggregation; `table`
+   [rows, width of an edge] is what the edges have, each that row which `kind` says, or its own where it is left out, and
+   what a row of `message` takes behind source and target. `size_scale` [nodes] is for layers that are `scaled`.
+
+   `memory` of so many layers as there are `memories`, [nodes * (streams row + 3 * streams * padded) + 3 * width] each:
+   what the backward pass needs of the forward pass. Without one there may be two, used by turns.
+
+   Backward: of `out_gradient` some may be left out. `parameters_gradient` is that of each layer's message, update and
+   mix, weight and bias in turns, stream by stream, then of its normalisation, side by side. */
+struct tower_layers {
+    integer threads, count, memories, positions, towers;
+    struct indices kinds, kind;
+    struct edges edges;
+    struct rows in[2], out[2], table, scale;
+    struct line size_scale, memory[16];
+    struct tower_layer layer[16];
+    struct rows out_gradient[2], in_gradient[2], table_gradient;
+    struct line parameters_gradient;
+};
+enum answer tower_layers_forward(const struct tower_layers *call);
+enum answer tower_layers_backward(const struct tower_layers *call);
+
 /* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
    are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices
    [graphs * side, side]. `powers` and `inside` are room for a number for each edge and head, heads padded. */

@@ -35,10 +35,14 @@ struct order {
     integer *segment;           /* [segments + 1]: first nodes; those of a segment have one degree and one scale */
 };
 
+/* Looks at the edges by target, at `kind`, which says of each edge which of so many rows of values is its own (or is left
+   out, and each has one), and at the kinds of aggregates, each at most once. Then at the edges by source. */
+enum answer check_messages(const struct edges *edges, struct indices kind, integer rows, struct indices kinds);
+enum answer check_sent(const struct edges *edges);
+
 /* Numbers of `integer` that it takes. */
 integer order_size(const struct edges *edges);
-/* WRONG_INDICES where an edge is not once among those by target. `kind` says of each edge which row of values is its
-   own, or is left out. */
+/* WRONG_INDICES where an edge is not once among those by target. */
 enum answer find_order(const struct edges *edges, struct indices kind, struct rows scale, _Bool backward, integer *room,
                        struct order *order);
 static inline integer degree_of(const struct order *order, integer node)
@@ -131,6 +135,10 @@ void clear_segment_sums(const struct segment_sums *sums);
 /* Adds them to those of a group's towers. */
 void add_segment_sums(const struct principal *work, integer group, integer segment, const struct segment_maps *maps,
                       const struct segment_sums *sums);
+
+/* Numbers for `values_gradient`, and the groups' added up into the first. */
+integer values_gradient_size(const struct principal *work, integer messages);
+void add_values_gradients(const struct principal *work);
 
 /* Where the gradients of a group's maps are summed: those of the update [scalers, aggregators, width, wide] of each
    tower, then of what sources, target and the node itself are multiplied by, [width, wide_inputs] each, then both

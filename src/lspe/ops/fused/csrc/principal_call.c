@@ -1,39 +1,21 @@
 /* PNA's aggregation as one operator: rows come and go in the order of the batch. */
 #include "principal.h"
 
-/* Each at most once. */
-static _Bool are_kinds(struct indices kinds)
-{
-    _Bool seen[KINDS] = {0};
-    for (integer a = 0; a < kinds.count; a++) {
-        if (kinds.at[a] < 0 || kinds.at[a] >= KINDS || seen[kinds.at[a]])
-            return 0;
-        seen[kinds.at[a]] = 1;
-    }
-    return 1;
-}
-
 static enum answer check(const struct aggregation *call)
 {
-    const struct edges *edges = &call->edges;
-    const integer nodes = edges->nodes, count = edges->source.count, towers = call->towers;
-    const integer kinds = call->kinds.count, rows = call->kind.at == NULL ? count : call->values.count;
-    NEED_SIZES(call->threads >= 1 && nodes >= 0 && towers >= 1 && kinds >= 0);
+    const integer nodes = call->edges.nodes, towers = call->towers, kinds = call->kinds.count;
+    NEED_SIZES(call->threads >= 1 && towers >= 1);
     NEED_SIZES(call->scale.width >= 0 && call->message.count % towers == 0 && call->message.count >= towers);
     NEED_SIZES(call->x.width % towers == 0 && call->x.width <= WIDEST && call->message.count <= WIDEST);
     const integer width = call->message.count / towers, inputs = call->x.width / towers;
     NEED_SIZES(call->values.width % LANES == 0 && call->message.count <= call->values.width);
-    NEED_SIZES(sized(call->x, nodes, towers * inputs) && sized(call->values, rows, call->values.width));
+    NEED_SIZES(sized(call->x, nodes, towers * inputs));
+    NEED_SIZES(sized(call->values, call->values.count, call->values.width));
     NEED_SIZES(sized(call->scale, nodes, call->scale.width));
     NEED_SIZES(sized(call->message, towers * width, call->message.width) && call->message.width >= 2 * inputs);
     NEED_SIZES(sized(call->update, towers * width, inputs + call->scale.width * kinds * width));
     NEED_SIZES(sized_line(call->message_bias, towers * width) && sized_line(call->update_bias, towers * width));
-    NEED_SIZES(sized_indices(edges->source, count) && sized_indices(edges->in_start, nodes + 1));
-    NEED_SIZES(sized_indices(edges->in_edge, count) && sized_indices(call->kinds, kinds));
-    NEED_SIZES(call->kind.at == NULL || sized_indices(call->kind, count));
-    NEED_INDICES(all_below(edges->source, nodes) && all_below(edges->in_edge, count) && all_below(call->kind, rows));
-    NEED_INDICES(rises_to(edges->in_start, count) && are_kinds(call->kinds));
-    return DONE;
+    return check_messages(&call->edges, call->kind, call->values.count, call->kinds);
 }
 
 static struct principal work_of(const struct aggregation *call, const struct order *order, _Bool *failed)
@@ -94,18 +76,6 @@ enum answer principal_forward(const struct aggregation *call)
     return failed ? NO_MEMORY : DONE;
 }
 
-/* The groups' gradients of the values into one. */
-static void unpack_values_gradient(const struct principal *work, struct rows gradient)
-{
-    const integer vectors = work->vectors, groups = work->values_count > 0 ? work->order->groups : 1;
-    for (integer row = 0; row < gradient.count; row++) {
-        memcpy(row_at(gradient, row), work->values_gradient + row * vectors, (size_t)vectors * sizeof(real));
-        for (integer group = 1; group < groups; group++)
-            for (integer c = 0; c < vectors; c++)
-                row_at(gradient, row)[c] += work->values_gradient[(group * gradient.count + row) * vectors + c];
-    }
-}
-
 enum answer principal_backward(const struct aggregation *call)
 {
     const struct edges *edges = &call->edges;
@@ -123,15 +93,15 @@ enum answer principal_backward(const struct aggregation *call)
     NEED_SIZES(sized(call->update_gradient, call->update.count, call->update.width));
     NEED_SIZES(sized_line(call->message_bias_gradient, call->message.count));
     NEED_SIZES(sized_line(call->update_bias_gradient, call->update.count));
-    NEED_SIZES(sized_indices(edges->out_start, nodes + 1) && sized_indices(edges->out_edge, count));
-    NEED_INDICES(rises_to(edges->out_start, count) && all_below(edges->out_edge, count));
+    answer = check_sent(edges);
+    if (answer != DONE)
+        return answer;
 
     work.partial_size = partial_size(&work);
     const integer integers = order_size(edges) * (integer)(sizeof(integer) / sizeof(real));
     const integer packed = packed_size(&work), row = padded_inputs(&work), partial = MOST_GROUPS * work.partial_size;
-    const integer values = call->kind.at == NULL ? count : MOST_GROUPS * call->values.count;
     real *room = room_for_call(integers + packed + partial + nodes * (2 * row + work.padded)
-                               + (values + count) * work.vectors);
+                               + values_gradient_size(&work, count) + count * work.vectors);
     if (room == NULL)
         return NO_MEMORY;
     answer = find_order(edges, call->kind, call->scale, 1, (integer *)room, &order);
@@ -142,7 +112,7 @@ enum answer principal_backward(const struct aggregation *call)
     real *x = work.partial + partial, *gradient = x + nodes * row;
     work.x_gradient = gradient + nodes * work.padded;
     work.values_gradient = work.x_gradient + nodes * row;
-    work.messages_gradient = work.values_gradient + values * work.vectors;
+    work.messages_gradient = work.values_gradient + values_gradient_size(&work, count);
     work.x = (struct matrix){x, row};
     work.gradient = (struct matrix){gradient, work.padded};
     work.x_gradient_row = row;
@@ -157,7 +127,10 @@ enum answer principal_backward(const struct aggregation *call)
     if (failed)
         return NO_MEMORY;
     give_out(&order, work.x_gradient, row, call->x_gradient);
-    unpack_values_gradient(&work, call->values_gradient);
+    add_values_gradients(&work);
+    for (integer row = 0; row < call->values.count; row++)
+        memcpy(row_at(call->values_gradient, row), work.values_gradient + row * work.vectors,
+               (size_t)work.vectors * sizeof(real));
     unpack_tower_gradients(&work, (struct tower_maps){call->message_gradient, call->update_gradient,
                                                       call->message_bias_gradient, call->update_bias_gradient});
     return DONE;

@@ -162,3 +162,16 @@ void aggregate_backward(const struct principal *work, integer group, integer fir
     default: nodes_backward(work, 0, first, count, of_aggregates, sums); break;
     }
 }
+
+integer values_gradient_size(const struct principal *work, integer messages)
+{
+    return (work->values_count > 0 ? MOST_GROUPS * work->values_count : messages) * work->vectors;
+}
+
+void add_values_gradients(const struct principal *work)
+{
+    const integer size = work->values_count * work->vectors;
+    for (integer group = 1; group < work->order->groups; group++)
+        for (integer i = 0; i < size; i++)
+            work->values_gradient[i] += work->values_gradient[group * size + i];
+}

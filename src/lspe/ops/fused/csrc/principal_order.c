@@ -1,6 +1,37 @@
 /* The nodes of a batch in the order of their in-degrees. */
 #include "principal.h"
 
+/* Each at most once. */
+static _Bool are_kinds(struct indices kinds)
+{
+    _Bool seen[KINDS] = {0};
+    for (integer a = 0; a < kinds.count; a++) {
+        if (kinds.at[a] < 0 || kinds.at[a] >= KINDS || seen[kinds.at[a]])
+            return 0;
+        seen[kinds.at[a]] = 1;
+    }
+    return 1;
+}
+
+enum answer check_messages(const struct edges *edges, struct indices kind, integer rows, struct indices kinds)
+{
+    const integer nodes = edges->nodes, count = edges->source.count;
+    NEED_SIZES(nodes >= 0 && sized_indices(edges->source, count) && sized_indices(edges->in_start, nodes + 1));
+    NEED_SIZES(sized_indices(edges->in_edge, count) && sized_indices(kinds, kinds.count));
+    NEED_SIZES(kind.at == NULL ? rows == count : sized_indices(kind, count));
+    NEED_INDICES(all_below(edges->source, nodes) && all_below(edges->in_edge, count) && all_below(kind, rows));
+    NEED_INDICES(rises_to(edges->in_start, count) && are_kinds(kinds));
+    return DONE;
+}
+
+enum answer check_sent(const struct edges *edges)
+{
+    const integer count = edges->source.count;
+    NEED_SIZES(sized_indices(edges->out_start, edges->nodes + 1) && sized_indices(edges->out_edge, count));
+    NEED_INDICES(rises_to(edges->out_start, count) && all_below(edges->out_edge, count));
+    return DONE;
+}
+
 integer order_size(const struct edges *edges)
 {
     return 5 * edges->nodes + 4 * edges->source.count + 5;
