@@ -57,8 +57,18 @@ static inline __attribute__((always_inline)) void tiles_of_width(const integer w
 }
 
 /* Some rows of a panel of c. */
-static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step,
-                  struct matrix b, struct matrix start, real *c, integer c_row)
+static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step, const real *b,
+                  struct matrix start, real *c, integer c_row)
+{
+    if (wide == PANEL)
+        tiles_of_width(2, rows, inner, a, a_row, a_step, (struct matrix){b, PANEL}, start, c, c_row);
+    else
+        tiles_of_width(1, rows, inner, a, a_row, a_step, (struct matrix){b, LANES}, start, c, c_row);
+}
+
+/* The same where b is not in panels. */
+static void tiles_of_rows(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step,
+                          struct matrix b, struct matrix start, real *c, integer c_row)
 {
     if (wide == PANEL)
         tiles_of_width(2, rows, inner, a, a_row, a_step, b, start, c, c_row);
@@ -77,12 +87,10 @@ static void rows_task(void *argument, integer number)
 {
     const struct multiplication work = *(const struct multiplication *)argument;
     const integer first = number * ROWS_AT_ONCE, rows = smaller(ROWS_AT_ONCE, work.rows - first);
-    for (integer column = 0; column < work.columns; column += PANEL) {
-        const integer wide = smaller(PANEL, work.columns - column);
-        const struct matrix panel = {work.b.at + column * work.inner, wide};
-        tiles(wide, rows, work.inner, work.a.at + first * work.a.row, work.a.row, 1, panel,
-              from(work.start, first, column), work.c + first * work.c_row + column, work.c_row);
-    }
+    for (integer column = 0; column < work.columns; column += PANEL)
+        tiles(smaller(PANEL, work.columns - column), rows, work.inner, work.a.at + first * work.a.row, work.a.row, 1,
+              work.b.at + column * work.inner, from(work.start, first, column), work.c + first * work.c_row + column,
+              work.c_row);
 }
 
 void product(integer threads, integer rows, integer columns, integer inner, struct matrix a, const real *b,
@@ -151,8 +159,8 @@ static void columns_task(void *argument, integer number)
     real panel[DEEP * PANEL];
     struct matrix start = from(work.start, 0, column);
     if (work.rows <= FEW_ROWS) {
-        tiles(wide, work.rows, work.inner, work.a.at, 1, work.a.row, from(work.b, 0, column), start, work.c + column,
-              work.c_row);
+        tiles_of_rows(wide, work.rows, work.inner, work.a.at, 1, work.a.row, from(work.b, 0, column), start,
+                      work.c + column, work.c_row);
         return;
     }
     for (integer first = 0; first == 0 || first < work.inner; first += DEEP) {
@@ -160,8 +168,8 @@ static void columns_task(void *argument, integer number)
         for (integer k = 0; k < deep; k++)
             for (integer c = 0; c < wide; c += LANES)
                 store(panel + k * wide + c, load(work.b.at + (first + k) * work.b.row + column + c));
-        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, (struct matrix){panel, wide},
-              start, work.c + column, work.c_row);
+        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, panel, start, work.c + column,
+              work.c_row);
         start = (struct matrix){work.c + column, work.c_row};
     }
 }
