@@ -184,7 +184,15 @@ def test_others_in_the_place_of_its_parts() -> None:
         def _normalized_structure(self, *arguments: Any, **options: Any) -> Tensor:
             return 2 * super()._normalized_structure(*arguments, **options)
 
+    class Itself(nn.Module):
+        def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
+            return x
+
     layers[0].__class__ = Doubled
+    layers[1].aggregate_p = Itself()  # type: ignore[assignment]
+    layers.append(build("positions")[1])
+    layers[3].aggregate_h = nn.Module()  # type: ignore[assignment]
+    layers[3].aggregate_h.forward = lambda x, e, graph: x[:, WIDTH:]  # type: ignore[method-assign]
     layers[1].mix_p = nn.Sequential(layers[1].mix_p, nn.Tanh())  # type: ignore[assignment]
     layers[2].aggregate_h.forward = lambda x, e, graph: x[:, :WIDTH]  # type: ignore[method-assign]
     expected = results(one_by_one, layers, FEW)

@@ -109,7 +109,10 @@ class TowerPNA(PNA):
         return *tower_layers(h, p, table, in_c, parameters, messages, size_scale, plain=plain, again=again), e
 
 
-def _settings(one: PrincipalAggregation) -> tuple[object, ...]:
+def _settings(one: nn.Module) -> tuple[object, ...]:
+    """Of an aggregation; another module in its place is like no other."""
+    if not isinstance(one, PrincipalAggregation):
+        return (object(),)
     return one.towers, one.aggregators, one.scalers, one.delta
 
 
