@@ -1,9 +1,11 @@
 """The products of matrices that a network cannot do without, alone: the floor of its training step.
 
 Counted are the products of the plain forward pass and the two that the gradient of each needs, in their cheapest exact
-arrangement: products of one left side are one product with the right sides beside each other, at padded widths, rows
-that were looked up in a table (the embeddings of bonds, say, of which there are four) are multiplied once each, and
-towers are either one small product each or all together a block-diagonal one, whichever is quicker.
+arrangement: products of one left side are one product with the right sides beside each other, at padded widths; rows
+that were looked up in a table (the embeddings of bonds, say, of which there are four) are multiplied once each; of
+products of one left side whose rows are then scaled by a few different numbers (PNA's scalers, which depend on the
+degree) one is enough, by the sum of the scaled right sides; towers are either one small product each or all together a
+block-diagonal one, whichever is quicker.
 """
 
 from collections.abc import Callable
@@ -21,6 +23,10 @@ _MOST_TOWERS = 16
 """Batches of more matrices are no towers but, say, the graphs of attention, whose right sides are not maps."""
 
 
+_ROWS_PER_SCALE = 8
+"""So many rows have one scale, at least, where it pays to scale the right sides instead."""
+
+
 class Products(TorchDispatchMode):
     """Records shape of the left side and columns of every product of matrices; those of one left side become one."""
 
@@ -29,6 +35,8 @@ class Products(TorchDispatchMode):
         self.columns: dict[tuple[Any, ...], list[int]] = {}
         self._kept: list[Tensor] = []  # so that no other tensor comes to stand where one of these did
         self._rows_of_table: dict[int, int] = {}
+        self._made_by: dict[int, tuple[Any, ...]] = {}
+        self._scaled: set[tuple[Any, ...]] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = function.overloadpacket.__name__
@@ -39,11 +47,25 @@ class Products(TorchDispatchMode):
             shape = list(left.shape[1:] if left.dim() == 3 and left.size(0) == 1 else left.shape)
             if left.dim() == 2:
                 shape[0] = min(shape[0], self._rows_of_table.get(left.data_ptr(), shape[0]))
-            self.columns.setdefault((left.data_ptr(), *shape), []).append(right.size(-1))
+            key = (left.data_ptr(), *shape)
+            self.columns.setdefault(key, []).append(right.size(-1))
+            self._made_by[result.data_ptr()] = key
+            self._kept.append(result)
         elif name == "embedding":
             self._kept.append(result)
             self._rows_of_table[result.data_ptr()] = args[0].size(0)
+        elif name == "mul" and isinstance(args[0], Tensor) and args[0].data_ptr() in self._made_by:
+            self._scale(self._made_by[args[0].data_ptr()], args[1])
         return result
+
+    def _scale(self, key: tuple[Any, ...], factor: Any) -> None:
+        """The rows of a product times one of few numbers each: one right side is enough for all such products."""
+        by_row = isinstance(factor, Tensor) and factor.dim() > 1 and factor.numel() == factor.size(0)
+        if not by_row or factor.unique().numel() * _ROWS_PER_SCALE > factor.numel():
+            return
+        if key in self._scaled:
+            self.columns[key].pop()
+        self._scaled.add(key)
 
 
 def products_of(forward: Callable[[], object]) -> Callable[[], None]:

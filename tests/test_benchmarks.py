@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,20 @@ def test_towers_are_counted_in_the_quickest_arrangement(monkeypatch: pytest.Monk
     for quickest, expected in enumerate(arrangements):
         monkeypatch.setattr(floor, "interleaved", lambda *_, best=quickest: [float(i != best) for i in range(3)])
         assert shapes_of(products_of(work)) == [expected]
+
+
+def test_scaled_products_of_one_input_are_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rows, where many have the same scale: the right sides are scaled and added up instead."""
+    monkeypatch.setattr(floor, "interleaved", lambda *_: [0.0, 1.0, 2.0])
+    x, weights = torch.randn(5, 30, 44), torch.randn(3, 5, 44, 11)
+
+    def work(scale: torch.Tensor) -> None:
+        for number, weight in enumerate(weights):
+            torch.bmm(x, weight).transpose(0, 1) * scale[:, number].view(-1, 1, 1)
+
+    for numbers, columns in ((torch.arange(90) % 2, 11), (torch.arange(90), 33)):
+        found = shapes_of(products_of(partial(work, numbers.view(30, 3))))
+        assert found == [((5, 30, 44), (5, 44, columns))]
 
 
 def test_the_exponent_is_the_slope_of_the_logarithms() -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINEConv
 
-from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology
+from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology, TowerPNA
 from lspe.nn.wrap import Call
 from lspe.ops import dropout, fusible, tanh_residual
 from lspe.ops.fused.edge_maps import look_up
@@ -119,6 +120,26 @@ def principal(
     return Case(run, inputs)
 
 
+def towers(data: Data, *, positions: bool, width: int = WIDTH, training: bool = False, types: bool = False) -> Case:
+    graph, edge_dim = Topology.of(data), 5
+    options: dict[str, Any] = {"towers": 3 if width % 3 == 0 else 1, "delta": 1.1, "lspe": positions}
+    layer = TowerPNA(width, edge_dim, **options)
+    names = [name for name, _ in layer.named_parameters()]
+    inputs = [random(graph.num_nodes, width, seed=0), edge_rows(graph, edge_dim, types)]
+    if positions:
+        inputs.append(random(graph.num_nodes, width, seed=20))
+    for number, name in enumerate(names):
+        inputs.append(random(*layer.get_parameter(name).shape, seed=number + 2) / 4)
+
+    def run(h: Tensor, rows: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+        p = others[0] if positions else None
+        layer = TowerPNA(width, edge_dim, **options).to(h.dtype).train(training)
+        _with_weights(layer, names, others[positions:])
+        return tuple(out for out in layer(h, p, edges_of(rows, graph, types), graph)[:2] if out is not None)
+
+    return Case(run, inputs)
+
+
 def attention(data: Data, *, kernel: bool, heads: int = 3, width: int = WIDTH, types: bool = False) -> Case:
     graph = Topology.of(data)
     inner = 2 * width
@@ -198,6 +219,8 @@ def on_graphs(data: Data) -> dict[str, Case]:
         "aggregation": principal(data, towers=1),
         "aggregation with towers": principal(data, towers=3),
         "sums": principal(data, towers=1, aggregators=("sum", "max", "mean"), scalers=1),
+        "towers with positions": towers(data, positions=True),
+        "towers of types": towers(data, positions=False, types=True),
         "attention with numbers": attention(data, kernel=False),
         "attention with a kernel": attention(data, kernel=True),
         "messages": messages(data),

@@ -117,6 +117,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "gatedgcn-lspe": (lambda: GatedGCN(D, lspe=True, size_norm=True), True),
     "pna-lspe": (lambda: PNA(D, D, delta=1.0, lspe=True), True),
     "tower-pna": (lambda: TowerPNA(D, D, delta=1.0, towers=D), False),
+    "tower-pna-lspe": (lambda: TowerPNA(D, D, delta=1.0, towers=1, lspe=True), True),
     "san-lspe": (lambda: SAN(D, 1, lspe=True), True),
     "graphit": (lambda: GraphiT(D, 17), False),
     "lspe": (wrapped, True),

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv
 
 from lspe.encodings import laplacian_encoding, random_walk_encoding
-from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Topology
+from lspe.nn import LSPE, PNA, SAN, GatedGCN, GraphiT, Topology, TowerPNA
 from lspe.ops import dropout, use
 from tests.graphs import from_edges
 
@@ -29,6 +29,7 @@ def star() -> Data:
 def layers(width: int) -> list[nn.Module]:
     torch.manual_seed(0)
     sparse = [GatedGCN(width, lspe=True, size_norm=True), GatedGCN(width), PNA(width, width, delta=1.0, lspe=True)]
+    sparse.append(TowerPNA(width, width, delta=1.0, towers=3 if width % 3 == 0 else 1, lspe=True))
     gine_h, gine_p = (GINEConv(nn.Linear(inputs, width), edge_dim=width) for inputs in (2 * width, width))
     return [*sparse, LSPE(gine_h, gine_p), SAN(width, 1, lspe=True), GraphiT(width, width)]
 
@@ -60,7 +61,18 @@ def assert_same(layer: nn.Module, data: Data, width: int) -> None:
 
 @pytest.fixture(params=[1, 2, 8])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    for module in ("gate", "principal", "attention", "full", "relu_sum", "norm", "tanh", "dropout", "small_graphs"):
+    for module in (
+        "gate",
+        "principal",
+        "tower_layers",
+        "attention",
+        "full",
+        "relu_sum",
+        "norm",
+        "tanh",
+        "dropout",
+        "small_graphs",
+    ):
         monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: request.param)
     return int(request.param)
 
@@ -74,7 +86,7 @@ def test_layers(name: str, width: int, threads: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 17])
 def test_a_node_of_degree_10000(width: int, threads: int) -> None:
-    for layer in layers(width)[:4]:  # full attention over all pairs of them would take gigabytes
+    for layer in layers(width)[:5]:  # full attention over all pairs of them would take gigabytes
         assert_same(layer, star(), width)
 
 

@@ -12,8 +12,9 @@ from torch_geometric.data import Batch
 from lspe.nn import SAN, BatchNorm, FullGraphLayer, GraphiT, PairAttention, Topology
 from lspe.nn.sequence import run_layers
 from lspe.ops import use
-from lspe.ops.fused import full, memory
+from lspe.ops.fused import memory
 from lspe.ops.fused.dropout import draw_seeds
+from lspe.ops.fused.layout import MOST_LAYERS
 from tests.graphs import CORNER_CASES, from_edges
 from tests.ops import cases
 from tests.ops.test_equal_to_plain import large_graph, largest_difference
@@ -40,7 +41,7 @@ STACKS: dict[str, tuple[int, int, bool, list[Callable[..., FullGraphLayer]]]] = 
     "residual in some": (24, 8, True, [san, partial(SAN, residual=False), graphit]),
     "dropout": (20, 4, True, [partial(SAN, dropout=0.3), san, partial(GraphiT, dropout=0.1, residual=False)]),
     "a head per channel": (18, 18, True, [san, graphit]),
-    "more than a call takes": (16, 4, False, [san] * (full.MOST_LAYERS + 2)),
+    "more than a call takes": (16, 4, False, [san] * (MOST_LAYERS + 2)),
 }
 
 

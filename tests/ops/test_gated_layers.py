@@ -10,8 +10,9 @@ from torch_geometric.data import Batch
 from lspe.nn import BatchNorm, GatedGCN, Topology
 from lspe.nn.sequence import run_layers
 from lspe.ops import use
-from lspe.ops.fused import gate, memory
+from lspe.ops.fused import memory
 from lspe.ops.fused.dropout import draw_seeds
+from lspe.ops.fused.layout import MOST_LAYERS
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
 from tests.ops.test_equal_to_plain import largest_difference
@@ -27,7 +28,7 @@ STACKS: dict[str, tuple[bool, list[dict[str, object]]]] = {
     "size norm in some": (True, [{"size_norm": True}, {}, {"size_norm": True}]),
     "residual in some": (True, [{}, {"residual": False}, {}]),
     "dropout": (True, [{"dropout": 0.3}, {"dropout": 0.0}, {"dropout": 0.1, "residual": False}]),
-    "more than a call takes": (False, [{}] * (gate.MOST_LAYERS + 2)),
+    "more than a call takes": (False, [{}] * (MOST_LAYERS + 2)),
 }
 
 

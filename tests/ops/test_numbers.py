@@ -128,7 +128,7 @@ def test_bits_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyPatc
     case = others.get(name) or cases.on_graphs(Batch.from_data_list(BATCH.to_data_list() * 8))[name]
 
     def with_threads(count: int) -> list[Tensor]:
-        for module in ("gate", "principal", "attention", "relu_sum", "norm", "tanh", "dropout"):
+        for module in ("gate", "principal", "tower_layers", "attention", "relu_sum", "norm", "tanh", "dropout"):
             monkeypatch.setattr(f"lspe.ops.fused.{module}.threads", lambda: count)
         with use("fused"):
             return case.results(torch.float32)

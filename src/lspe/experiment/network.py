@@ -19,9 +19,10 @@ from lspe.nn.gated_gcn import GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
 from lspe.nn.normalisation import normalise_by
-from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS, TowerPNA
+from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS
 from lspe.nn.readout import Head
 from lspe.nn.san import SAN
+from lspe.nn.tower_pna import TowerPNA
 from lspe.ops.fused.principal import AGGREGATORS
 
 

@@ -19,11 +19,12 @@ from lspe.nn.graphit import GraphiT
 from lspe.nn.losses import positional_loss
 from lspe.nn.network import Network, Output
 from lspe.nn.norm import BatchNorm, center_and_normalize
-from lspe.nn.pna import PNA, PrincipalAggregation, TowerPNA
+from lspe.nn.pna import PNA, PrincipalAggregation
 from lspe.nn.readout import Head, readout
 from lspe.nn.san import SAN
 from lspe.nn.signs import SignInvariantEmbedding
 from lspe.nn.topology import Topology
+from lspe.nn.tower_pna import TowerPNA
 from lspe.nn.wrap import LSPE
 
 __all__ = [

@@ -67,10 +67,9 @@ class FullGraphLayer(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         self.check(h, p, e, graph)
-        factors = self.pair_factors(graph, h)
-        if self.is_fusible(h, p, e, graph, factors):
-            return fused_layers([self], h, p, e, graph, [factors])
-        return *self.equations(h, p, e, graph, factors), e
+        if self.is_fusible(h, p, e, graph):
+            return self.run([self], h, p, e, graph)
+        return *self.equations(h, p, e, graph, self.pair_factors(graph, h)), e
 
     def check(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> None:
         """Say so where the streams, the graphs or the embedding of added pairs do not fit."""
@@ -106,12 +105,17 @@ class FullGraphLayer(nn.Module):
         p_new = self.O_p(dropout(attention, self.dropout, self.training, seeds[2]))
         return h_new, tanh_residual(p_new, p if self.residual else None)
 
-    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology, factors: Factors) -> bool:
-        """Whether the layer, alone or with others, is to be one operator."""
+    def kind(self) -> tuple[object, ...]:
+        """What layers have in common that are one operator."""
+        return self.dim, self.heads, self.lspe
+
+    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
+        """Whether the layer is one operator, alone or with others."""
         attentions, norms = self._attentions(), (self.norm_attention, self.norm_h)
         usual = all(is_unchanged(part, PairAttention) and part.heads == self.heads for part in attentions)
         if not (usual and all(norm.is_ordinary() for norm in norms) and 0 <= self.dropout <= 1):
             return False
+        factors = self.pair_factors(graph, h)
         if self.dim < LANES or not all(attention.is_simple(graph, *factors) for attention in attentions):
             return False
         maps = [linear for attention in attentions for linear in attention.maps()]
@@ -133,7 +137,7 @@ class FullGraphLayer(nn.Module):
             dropout=self.dropout if drops else 0.0,
             seeds=draw_seeds(3) if drops else (0, 0, 0),
             matrices=factors if factors[0].dim() else (None, None),
-            norms=(self.norm_attention.as_in_c(nodes), self.norm_h.as_in_c(nodes)),
+            norms=(self.norm_attention.in_layer(nodes), self.norm_h.in_layer(nodes)),
         )
 
     def _attentions(self) -> list[PairAttention]:
@@ -142,38 +146,34 @@ class FullGraphLayer(nn.Module):
     def _maps(self) -> list[nn.Linear]:
         return [self.O, self.O_p, self.W1, self.W2] if self.lspe else [self.O, self.W1, self.W2]
 
+    @staticmethod
+    def run(
+        layers: Sequence["FullGraphLayer"], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Layers of one kind, which are fusible, as one operator."""
+        factors = [layer.pair_factors(graph, h) for layer in layers]
+        in_c = [layer.as_in_c(h.size(0), given) for layer, given in zip(layers, factors, strict=True)]
+        parameters = [parameter for layer in layers for parameter in layer.parameters_in_c()]
+        ones = h.new_ones(2)
+        numbers = torch.stack([ones if given[0].dim() else torch.stack(given) for given in factors])
 
-def fused_layers(
-    layers: Sequence[FullGraphLayer],
-    h: Tensor,
-    p: Tensor | None,
-    e: Tensor,
-    graph: Topology,
-    factors: Sequence[Factors],
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Layers of one width and number of heads, one after the other, as one operator."""
-    in_c = [layer.as_in_c(h.size(0), given) for layer, given in zip(layers, factors, strict=True)]
-    parameters = [parameter for layer in layers for parameter in layer.parameters_in_c()]
-    ones = h.new_ones(2)
-    numbers = torch.stack([ones if given[0].dim() else torch.stack(given) for given in factors])
+        def plain(
+            h: Tensor, p: Tensor | None, e: Tensor, added_pair: Tensor, numbers: Tensor
+        ) -> tuple[Tensor, Tensor | None]:
+            joined = graph.with_added_pair(added_pair)
+            for layer, drawn, given, pair in zip(layers, in_c, factors, numbers.unbind(), strict=True):
+                real, added = given if given[0].dim() else pair.unbind()
+                h, p = layer.equations(h, p, e, joined, (real, added), drawn.seeds)
+            return h, p
 
-    def plain(
-        h: Tensor, p: Tensor | None, e: Tensor, added_pair: Tensor, numbers: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        joined = graph.with_added_pair(added_pair)
-        for layer, drawn, given, pair in zip(layers, in_c, factors, numbers.unbind(), strict=True):
-            real, added = given if given[0].dim() else pair.unbind()
-            h, p = layer.equations(h, p, e, joined, (real, added), drawn.seeds)
-        return h, p
+        def again(
+            h: Tensor, p: Tensor | None, e: Tensor, added_pair: Tensor, numbers: Tensor
+        ) -> tuple[Tensor, Tensor | None]:
+            with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_attention, layer.norm_h))):
+                return plain(h, p, e, added_pair, numbers)
 
-    def again(
-        h: Tensor, p: Tensor | None, e: Tensor, added_pair: Tensor, numbers: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_attention, layer.norm_h))):
-            return plain(h, p, e, added_pair, numbers)
-
-    heads = layers[0].heads
-    h, p = full_layers(
-        h, p, e, graph.added_pair, numbers, in_c, parameters, graph.pairs, heads, plain=plain, again=again
-    )
-    return h, p, e
+        heads = layers[0].heads
+        h, p = full_layers(
+            h, p, e, graph.added_pair, numbers, in_c, parameters, graph.pairs, heads, plain=plain, again=again
+        )
+        return h, p, e

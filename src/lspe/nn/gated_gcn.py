@@ -62,17 +62,21 @@ class GatedGCN(nn.Module):
         self.C2 = nn.Linear(dim, dim) if lspe else None
         self.norm_h = BatchNorm(dim)
         self.norm_e = BatchNorm(dim)
-        self.dim = dim
+        self.dim = self.edge_dim = dim
         self.lspe = lspe
         self.dropout = dropout
         self.size_norm = size_norm
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
-        if self.is_fusible(h, p, e):
-            return fused_layers([self], h, p, e, graph)
+        self.check(h, p, e, graph)
+        if self.is_fusible(h, p, e, graph):
+            return self.run([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
+
+    def check(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> None:
+        """Say so where the streams do not fit."""
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.dim, lspe=self.lspe)
 
     @property
     def is_local(self) -> bool:
@@ -117,8 +121,12 @@ class GatedGCN(nn.Module):
         maps = (self.B1, self.B2, self.A1, self.A2, self.B3, self.C1, self.C2)
         return [linear for linear in maps if linear is not None]
 
-    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor) -> bool:
-        """Whether the layer, alone or with others, is to be one operator."""
+    def kind(self) -> tuple[object, ...]:
+        """What layers have in common that are one operator."""
+        return self.dim, self.lspe
+
+    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
+        """Whether the layer is one operator, alone or with others."""
         if not (self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1):
             return False
         return self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=self._maps())
@@ -130,28 +138,28 @@ class GatedGCN(nn.Module):
             scaled=self.size_norm,
             dropout=self.dropout if drops else 0.0,
             seeds=draw_seeds(3) if drops else (0, 0, 0),
-            norms=(self.norm_h.as_in_c(nodes), self.norm_e.as_in_c(edges)),
+            norms=(self.norm_h.in_layer(nodes), self.norm_e.in_layer(edges)),
         )
 
+    @staticmethod
+    def run(
+        layers: Sequence["GatedGCN"], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Layers of one kind, which are fusible, as one operator."""
+        in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]
+        parts: list[nn.Linear | BatchNorm] = []
+        for layer in layers:
+            parts += [*layer._maps(), layer.norm_h, layer.norm_e]
+        parameters = [parameter for part in parts for parameter in (part.weight, part.bias)]
+        scale = graph.inverse_sqrt_size(h.dtype) if any(layer.size_norm for layer in layers) else None
 
-def fused_layers(
-    layers: Sequence[GatedGCN], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Layers of one width, one after the other, as one operator."""
-    in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]
-    parts: list[nn.Linear | BatchNorm] = []
-    for layer in layers:
-        parts += [*layer._maps(), layer.norm_h, layer.norm_e]
-    parameters = [parameter for part in parts for parameter in (part.weight, part.bias)]
-    scale = graph.inverse_sqrt_size(h.dtype) if any(layer.size_norm for layer in layers) else None
+        def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+            for layer, drawn in zip(layers, in_c, strict=True):
+                h, p, e = layer.equations(h, p, e, graph, drawn.seeds)
+            return h, p, e
 
-    def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        for layer, drawn in zip(layers, in_c, strict=True):
-            h, p, e = layer.equations(h, p, e, graph, drawn.seeds)
-        return h, p, e
+        def again(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+            with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_h, layer.norm_e))):
+                return plain(h, p, e)
 
-    def again(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        with unchanged_statistics(*(norm for layer in layers for norm in (layer.norm_h, layer.norm_e))):
-            return plain(h, p, e)
-
-    return gated_layers(h, p, e, in_c, parameters, graph.edges, scale, plain=plain, again=again)
+        return gated_layers(h, p, e, in_c, parameters, graph.edges, scale, plain=plain, again=again)

@@ -9,9 +9,8 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
 from lspe.ops import fusible, is_unchanged
-from lspe.ops.fused.gate import Norm
 from lspe.ops.fused.layout import LANES
-from lspe.ops.fused.norm import normalize
+from lspe.ops.fused.norm import Norm, normalize
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -95,12 +94,12 @@ class BatchNorm(nn.BatchNorm1d):
         usual = self.affine and self.running_mean is not None
         return usual and is_unchanged(self, BatchNorm) and not self._is_shared()
 
-    def as_in_c(self, rows: int) -> Norm:
-        """What an ordinary one is beside its parameters, for an operator on so many rows."""
-        mean, variance = self.running_mean, self.running_var
-        assert mean is not None
-        assert variance is not None
-        return Norm(self.uses_rows(rows), self.eps, self.momentum_now(), mean, variance, self.num_batches_tracked)
+    def in_layer(self, rows: int) -> Norm:
+        """What a layer in one operator needs of it, for so many rows; it is ordinary."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        of_rows, momentum = self.uses_rows(rows), self.momentum_now()
+        return Norm(of_rows, self.eps, momentum, self.running_mean, self.running_var, self.num_batches_tracked)
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""

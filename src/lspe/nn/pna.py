@@ -1,4 +1,4 @@
-"""PNA and PNA-LSPE, with and without towers (section "PNA-LSPE" of the paper)."""
+"""PNA and PNA-LSPE (section "PNA-LSPE" of the paper)."""
 
 import math
 from collections.abc import Sequence
@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lspe.nn.norm import BatchNorm
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_max, scatter_min, scatter_sum, tanh_residual
-from lspe.ops.fused.edge_maps import map_edges
+from lspe.ops.fused.edge_maps import map_values
 from lspe.ops.fused.principal import AGGREGATORS, principal_aggregation
 
 SCALERS = ("identity", "amplification", "attenuation")
@@ -95,7 +94,7 @@ class PrincipalAggregation(nn.Module):
         self.update = TowerLinear(towers, self.tower_in + width, self.tower_out)
 
     def forward(self, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
-        scale = graph.once(("scale", self.delta, self.scalers, x.dtype), lambda: self._scale(graph, x.dtype))
+        scale = self.scale(graph, x.dtype)
         maps = (self.message.weight, self.message.bias, self.update.weight, self.update.bias)
         M_edge = self.message.weight[:, :, 2 * self.tower_in :].flatten(0, 1)
         if fusible(x, e, *maps):
@@ -103,8 +102,8 @@ class PrincipalAggregation(nn.Module):
             def aggregate(x: Tensor, at_edge: Tensor) -> Tensor:
                 return self.aggregate(x, at_edge, graph, scale)
 
-            at_edge = map_edges(e, M_edge)
-            return principal_aggregation(x, at_edge, maps, scale, graph.edges, self.aggregators, plain=aggregate)
+            values, kind = map_values(e, M_edge)
+            return principal_aggregation(x, values, kind, maps, scale, graph.edges, self.aggregators, plain=aggregate)
         return self.aggregate(x, e @ M_edge.T, graph, scale)
 
     def aggregate(self, x: Tensor, at_edge: Tensor, graph: Topology, scale: Tensor) -> Tensor:
@@ -156,8 +155,11 @@ class PrincipalAggregation(nn.Module):
         zero = message.new_zeros(())
         return torch.stack([torch.where(degree > 0, aggregate(name), zero) for name in self.aggregators], dim=1)
 
+    def scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
+        """``[N, S]``: each scaler's factor for each node, computed once."""
+        return graph.once(("scale", self.delta, self.scalers, dtype), lambda: self._scale(graph, dtype))
+
     def _scale(self, graph: Topology, dtype: torch.dtype) -> Tensor:
-        """``[N, S]``: each scaler's factor for each node."""
         log_degree = torch.log1p(graph.in_degree.to(dtype))
         factors = {
             "identity": torch.ones_like(log_degree),
@@ -227,13 +229,17 @@ class PNA(nn.Module):
         self.residual = residual
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.edge_dim, lspe=self.lspe)
+        self.check(h, p, e, graph)
         h = dropout(h, self.dropout, self.training)
         p = dropout(p, self.dropout, self.training) if p is not None else None
         h_new = self._normalized_structure(h, p, e, graph, relu=True, residual=self._residual(h))
         if p is None:
             return h_new, None, e
         return h_new, tanh_residual(self.aggregate_p(p, e, graph), self._residual(p)), e
+
+    def check(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> None:
+        """Say so where the streams do not fit."""
+        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.edge_dim, lspe=self.lspe)
 
     @property
     def is_local(self) -> bool:
@@ -247,38 +253,3 @@ class PNA(nn.Module):
 
     def _residual(self, old: Tensor) -> Tensor | None:
         return old if self.residual else None
-
-
-class TowerPNA(PNA):
-    r"""The layer with T towers and a mixing map W behind them.
-
-    .. math::
-        h_i' &= h_i + \mathrm{LReLU}(W_h\, \mathrm{BN}(\textstyle\big\Vert_t\, U_h^t \dots)) \\
-        p_i' &= p_i + \tanh(W_p\, \textstyle\big\Vert_t\, U_p^t \dots)
-
-    [h, p] is concatenated once and cut into T contiguous blocks: the first towers see only h, the last only p.
-    Dropout is applied before the mixing maps. Arguments and shapes as :class:`PNA`; T divides d.
-    """
-
-    def __init__(self, dim: int, edge_dim: int, *, towers: int, lspe: bool = False, **options: Any) -> None:
-        super().__init__(dim, edge_dim, towers=towers, lspe=lspe, **options)
-        self.mix_h = _mixing(dim)
-        if lspe:
-            self.mix_p = _mixing(dim)
-
-    def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
-        check_streams(h, p, e, graph, dim=self.dim, edge_dim=self.edge_dim, lspe=self.lspe)
-        h_new = dropout(self._normalized_structure(h, p, e, graph), self.dropout, self.training)
-        h_new = F.leaky_relu(self.mix_h(h_new))
-        h_new = h + h_new if self.residual else h_new
-        if p is None:
-            return h_new, None, e
-        p_new = dropout(self.aggregate_p(p, e, graph), self.dropout, self.training)
-        return h_new, tanh_residual(self.mix_p(p_new), self._residual(p)), e
-
-
-def _mixing(dim: int) -> nn.Linear:
-    linear = nn.Linear(dim, dim)
-    nn.init.xavier_uniform_(linear.weight, gain=1 / dim)
-    nn.init.zeros_(linear.bias)
-    return linear

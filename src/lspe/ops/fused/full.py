@@ -13,15 +13,12 @@ from torch import Tensor
 from torch._utils import _unflatten_dense_tensors
 
 from lspe.ops.fused.edge_maps import looked_up
-from lspe.ops.fused.gate import Norm, norm_in_c
 from lspe.ops.fused.layout import empty_rows, unit_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.memory import Lease
+from lspe.ops.fused.norm import Norm
 from lspe.ops.fused.operator import Operator
 from lspe.ops.pairs import Pairs
-
-MOST_LAYERS = 16
-"""In one call (``MOST_LAYERS`` in csrc/full_layers.h)."""
 
 Twin = Callable[[Tensor, Tensor | None, Tensor, Tensor, Tensor], tuple[Tensor, Tensor | None]]
 """From h, p, e, the embedding of added pairs and the numbers among the factors ``[layers, 2]`` to h and p."""
@@ -161,7 +158,7 @@ def _layer(layer: Layer, factor: list[float], parameters: Sequence[Tensor], posi
         "factor_matrix": [None if x is None else x.flatten(0, 1).contiguous() for x in layer.matrices],
         "map": maps,
         "bias": biases,
-        "norm": [norm_in_c(norm, *weights) for norm, weights in norms],
+        "norm": [norm.in_c(weight, bias) for norm, (weight, bias) in norms],
     }
 
 

@@ -18,23 +18,10 @@ from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.memory import Lease
+from lspe.ops.fused.norm import Norm
 from lspe.ops.fused.operator import Operator
 
-MOST_LAYERS = 16
-"""In one call (``MOST_LAYERS`` in csrc/layers.h)."""
-
 Streams = tuple[Tensor, Tensor | None, Tensor]
-
-
-class Norm(NamedTuple):
-    """A normalisation of a layer: by the statistics of the rows or by the running ones, and what it counts."""
-
-    of_rows: bool
-    epsilon: float
-    momentum: float
-    running_mean: Tensor
-    running_variance: Tensor
-    batches: Tensor | None
 
 
 class Layer(NamedTuple):
@@ -149,20 +136,7 @@ def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:
         "seed": layer.seeds,
         "map": [unit_rows(weight) for weight in parameters[:-4:2]],
         "bias": parameters[1:-4:2],
-        "norm": [norm_in_c(norm, *weights) for norm, weights in norms],
-    }
-
-
-def norm_in_c(norm: Norm, weight: Tensor, bias: Tensor) -> dict[str, Any]:
-    """As a layer in C takes it (``struct normal`` in csrc/api.h)."""
-    return {
-        "of_rows": norm.of_rows,
-        "epsilon": norm.epsilon,
-        "momentum": norm.momentum,
-        "weight": weight,
-        "bias": bias,
-        "running_mean": norm.running_mean,
-        "running_variance": norm.running_variance,
+        "norm": [norm.in_c(weight, bias) for norm, (weight, bias) in norms],
     }
 
 

@@ -4,6 +4,8 @@ from torch import Tensor
 
 LANES = 16
 """Widths are padded to a multiple of this: as many numbers as the widest vector of any processor holds."""
+MOST_LAYERS = 16
+"""That are one operator (``MOST_LAYERS`` in csrc/norm.h)."""
 
 
 def padded_width(width: int) -> int:

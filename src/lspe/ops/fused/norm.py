@@ -1,7 +1,7 @@
 """Batch normalisation with what stands around it in a layer, in C; :class:`lspe.nn.BatchNorm` has the equation."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,29 @@ from lspe.ops.fused.operator import Operator
 
 _CHUNK = 128
 """Rows whose sums are formed at once (``CHUNK`` in csrc/norm.c)."""
+
+
+class Norm(NamedTuple):
+    """A normalisation inside a layer: by the statistics of the rows or by the running ones, and what it counts."""
+
+    of_rows: bool
+    epsilon: float
+    momentum: float
+    running_mean: Tensor
+    running_variance: Tensor
+    batches: Tensor | None
+
+    def in_c(self, weight: Tensor, bias: Tensor) -> dict[str, Any]:
+        """The fields of ``struct normal``."""
+        return {
+            "of_rows": self.of_rows,
+            "epsilon": self.epsilon,
+            "momentum": self.momentum,
+            "weight": weight,
+            "bias": bias,
+            "running_mean": self.running_mean,
+            "running_variance": self.running_variance,
+        }
 
 
 def normalize(

@@ -155,23 +155,56 @@ struct relu_sums {
 enum answer relu_sum_forward(const struct relu_sums *call);
 enum answer relu_sum_backward(const struct relu_sums *call);
 
-/* PNA's aggregation in `towers` of as many channels each. x [nodes, towers * inputs]; edge [edges, padded]: what the
-   messages get of the edges. A row of `message` takes a source's inputs, then a target's, and may go on; one of `update`
-   takes a node's inputs, then its aggregates of all `kinds`, times each of its numbers in `scale` [nodes, scalers].
-   `sources` [nodes, padded] and `aggregates` [nodes, towers * kinds * channels] are what the backward pass needs of the
-   forward pass. Of message_gradient what belongs to neither source nor target is left as it is. */
+/* PNA's aggregation in `towers` of as many channels each. x [nodes, towers * inputs]; values [rows, whole vectors]: what
+   the messages get of the edges, each that row which `kind` [edges] says, or its own where `kind` is left out. A row of
+   `message` takes a source's inputs, then a target's, and may go on; one of `update` takes a node's inputs, then its
+   aggregates of all `kinds`, each once, times each of its numbers in `scale` [nodes, scalers]. `sources`, for each node
+   the channels of all towers but the last and those of one in whole vectors, padded, is what the backward pass needs of
+   the forward pass. Of message_gradient what belongs to neither source nor target is left as it is. */
 struct aggregation {
     integer threads, towers;
-    struct indices kinds;
+    struct indices kinds, kind;
     struct edges edges;
-    struct rows x, edge, scale, message, update;
-    struct line message_bias, update_bias;
-    struct rows sources, aggregates, out;
-    struct rows gradient, x_gradient, edge_gradient, message_gradient, update_gradient;
+    struct rows x, values, scale, message, update;
+    struct line message_bias, update_bias, sources;
+    struct rows out, gradient, x_gradient, values_gradient, message_gradient, update_gradient;
     struct line message_bias_gradient, update_bias_gradient;
 };
 enum answer principal_forward(const struct aggregation *call);
 enum answer principal_backward(const struct aggregation *call);
+
+/* A PNA layer with towers: of each of its streams, h and p, the aggregation and the map that mixes the towers. */
+struct tower_layer {
+    integer residual, scaled;
+    double dropout;
+    uint64_t seed[2];
+    struct rows message[2], update[2], mix[2];
+    struct line message_bias[2], update_bias[2], mix_bias[2];
+    struct normal norm;
+};
+
+/* PNA layers with towers, one after the other: at most sixteen in a call. h and p are numbers 0 and 1, the second with
+   `positions` only; the aggregation of h sees both. `kinds`, `scale` and `kind` as in an aggregation; `table`
+   [rows, width of an edge] is what the edges have, each that row which `kind` says, or its own where it is left out, and
+   what a row of `message` takes behind source and target. `size_scale` [nodes] is for layers that are `scaled`.
+
+   `memory` of so many layers as there are `memories`, [nodes * (streams row + 3 * streams * padded) + 3 * width] each:
+   what the backward pass needs of the forward pass. Without one there may be two, used by turns.
+
+   Backward: of `out_gradient` some may be left out. `parameters_gradient` is that of each layer's message, update and
+   mix, weight and bias in turns, stream by stream, then of its normalisation, side by side. */
+struct tower_layers {
+    integer threads, count, memories, positions, towers;
+    struct indices kinds, kind;
+    struct edges edges;
+    struct rows in[2], out[2], table, scale;
+    struct line size_scale, memory[16];
+    struct tower_layer layer[16];
+    struct rows out_gradient[2], in_gradient[2], table_gradient;
+    struct line parameters_gradient;
+};
+enum answer tower_layers_forward(const struct tower_layers *call);
+enum answer tower_layers_backward(const struct tower_layers *call);
 
 /* Attention over all pairs of nodes of each graph. `maps` [nodes, 5 * padded]: q, k, v, and q and k of the pairs that
    are not edges; `edge_maps` [edges, padded]. Factors of edges and of added pairs: numbers, or matrices

@@ -14,7 +14,6 @@
 enum { OF_H, OF_P };
 enum { E_MAP = 5, E_ADDED, MAPS_A_STREAM, O_MAP = 2 * MAPS_A_STREAM, O_P_MAP, W1_MAP, W2_MAP, ALL_MAPS };
 enum { O_BIAS, O_P_BIAS, W1_BIAS, W2_BIAS, BIASES };
-#define MOST_LAYERS 16
 #define MOST_GROUPS 8 /* of pieces whose gradients of the maps are summed by one thread */
 
 /* Maps that are one product of matrices: `parts` of them side by side, of an input of `segments` side by side, all

@@ -14,7 +14,6 @@
 
 enum { H, E, P };
 enum { B1, B2, A1, A2, B3, C1, C2 };
-#define MOST_LAYERS 16
 #define MOST_GROUPS 8 /* of pieces whose gradients of the maps are summed by one thread */
 
 static inline integer padded_width(integer width) { return (width + 15) / 16 * 16; }

@@ -6,6 +6,8 @@
 
 #include "tasks.h"
 
+#define MOST_LAYERS 16 /* in one call (MOST_LAYERS in layout.py) */
+
 #define CHUNK 128 /* rows */
 
 struct norm {

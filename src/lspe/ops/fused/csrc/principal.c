@@ -1,20 +1,15 @@
-/* PNA's aggregation forward and backward, block after block of nodes. */
+/* PNA's aggregation forward and backward, segment after segment of nodes. */
 #include "principal.h"
-
-static inline integer smaller(integer one, integer other) { return one < other ? one : other; }
 
 static const struct matrix NOTHING = {NULL, 0};
 
-static inline struct matrix from_row(struct rows rows, integer first, integer column)
+static inline struct matrix from_row(struct matrix rows, integer first, integer column)
 {
-    return (struct matrix){row_at(rows, first) + column, rows.step};
+    return (struct matrix){rows.at + first * rows.row + column, rows.row};
 }
 
-static inline void copy(real *to, const real *from, integer count) { memcpy(to, from, (size_t)count * sizeof(real)); }
-static inline void clear(real *at, integer count) { memset(at, 0, (size_t)count * sizeof(real)); }
-
-/* A piece of room for a block; a task does nothing where there is none. */
-static real *block_room(const struct principal *work, integer count)
+/* A piece of room; a task does nothing where there is none. */
+static real *piece_room(const struct principal *work, integer count)
 {
     real *room = room_for_piece(count + 1);
     if (room == NULL)
@@ -22,242 +17,201 @@ static real *block_room(const struct principal *work, integer count)
     return room;
 }
 
-/* What the nodes of a block give the messages they send. */
+struct principal aggregation_of(const struct order *order, struct tower_maps maps, struct rows scale,
+                                struct indices kinds, integer towers, integer inputs)
+{
+    const integer channels = maps.message.count, width = channels / towers, wide = whole_vectors(width);
+    struct principal work = {.order = order, .maps = maps, .scale = scale, .kinds = kinds.at, .towers = towers,
+                             .inputs = inputs, .width = width, .aggregators = kinds.count, .scalers = scale.width,
+                             .channels = channels, .vectors = whole_vectors(channels),
+                             .padded = whole_vectors((towers - 1) * width + wide), .wide = wide,
+                             .wide_inputs = whole_vectors(inputs)};
+    for (integer kind = 0; kind < KINDS; kind++)
+        work.place[kind] = -1;
+    for (integer a = 0; a < kinds.count; a++)
+        work.place[kinds.at[a]] = a;
+    return work;
+}
+
 static void sources_task(void *argument, integer number)
 {
     const struct principal copied = *(const struct principal *)argument, *work = &copied;
-    const integer first = number * BLOCK, count = smaller(BLOCK, work->nodes - first), wide = work->wide;
-    const integer channels = work->towers * work->width;
-    real *mapped = block_room(work, BLOCK * wide);
-    for (integer tower = 0; tower < work->towers && mapped != NULL; tower++) {
-        product(1, count, wide, work->inputs, from_row(work->call->x, first, tower * work->inputs),
-                work->sources + tower * work->inputs * wide, NOTHING, mapped, wide);
-        for (integer i = 0; i < count; i++)
-            copy(row_at(work->call->sources, first + i) + tower * work->width, mapped + i * wide, work->width);
-    }
-    for (integer i = 0; i < count; i++)
-        clear(row_at(work->call->sources, first + i) + channels, work->padded - channels);
+    const integer first = number * BLOCK, count = smaller(BLOCK, work->order->nodes - first);
+    for (integer tower = 0; tower < work->towers; tower++)
+        product(1, count, work->wide, work->inputs, from_row(work->x, first, tower * work->inputs),
+                map_of_sources(work, tower), NOTHING, work->sources + first * work->padded + tower * work->width,
+                work->padded);
 }
 
-/* What a block's nodes give themselves: to the messages they get, `targets` [BLOCK, padded], and to their update. */
-static void map_own(const struct principal *work, integer first, integer count, real *targets, real *mapped)
+void map_sources(integer threads, const struct principal *work)
 {
-    const integer wide = work->wide, width = work->width;
-    for (integer tower = 0; tower < work->towers; tower++) {
-        const struct matrix bias = {work->bias + tower * 2 * wide, 0};
-        product(1, count, 2 * wide, work->inputs, from_row(work->call->x, first, tower * work->inputs),
-                work->own + tower * work->inputs * 2 * wide, bias, mapped, 2 * wide);
-        for (integer i = 0; i < count; i++) {
-            copy(targets + i * work->padded + tower * width, mapped + i * 2 * wide, width);
-            copy(row_at(work->call->out, first + i) + tower * width, mapped + (i * 2 + 1) * wide, width);
-        }
-    }
+    run_tasks(threads, (work->order->nodes + BLOCK - 1) / BLOCK, sources_task, (void *)work);
 }
 
-/* Adds the maps of the aggregates, each times a number of the node. */
-static void add_update(const struct principal *work, integer first, integer count, real *mapped)
+static void update_segment(const struct principal *work, integer first, integer count, const struct segment_maps *maps,
+                           const real *aggregates)
 {
-    const integer wide = work->wide, width = work->width, columns = work->scalers * wide;
+    const integer width = work->width, wide = work->wide, kinds = work->aggregators;
+    const struct matrix all_aggregates = {aggregates, aggregates_row(work)};
+    struct term term[1 + KINDS];
     for (integer tower = 0; tower < work->towers; tower++) {
-        product(1, count, columns, work->aggregates, from_row(work->call->aggregates, first, tower * work->aggregates),
-                work->update + tower * work->aggregates * columns, NOTHING, mapped, columns);
-        for (integer i = 0; i < count; i++) {
-            real *restrict out = row_at(work->call->out, first + i) + tower * width;
-            const real *scale = row_at(work->call->scale, first + i);
-            for (integer s = 0; s < work->scalers; s++)
-                for (integer o = 0; o < width; o++)
-                    out[o] += scale[s] * mapped[i * columns + s * wide + o];
-        }
+        term[0] = (struct term){from_row(work->x, first, tower * work->inputs),
+                                maps->own + tower * work->inputs * wide, work->inputs};
+        for (integer a = 0; a < kinds; a++)
+            term[1 + a] = (struct term){from_row(all_aggregates, 0, a * work->padded + tower * width),
+                                        maps->of_aggregates + (tower * kinds + a) * width * wide, width};
+        sum_of_products(count, wide, degree_of(work->order, first) > 0 ? 1 + kinds : 1, term,
+                        (struct matrix){maps->bias + tower * wide, 0}, work->out + first * work->padded + tower * width,
+                        work->padded);
     }
 }
 
-static void aggregate_task(void *argument, integer number)
+static void update_task(void *argument, integer group)
 {
     const struct principal copied = *(const struct principal *)argument, *work = &copied;
-    const integer first = number * BLOCK, count = smaller(BLOCK, work->nodes - first);
-    const integer columns = work->wide * (work->scalers > 2 ? work->scalers : 2);
-    real *targets = block_room(work, BLOCK * (work->padded + columns));
-    if (targets == NULL)
+    real *room = piece_room(work, segment_maps_size(work) + BLOCK * aggregates_row(work));
+    if (room == NULL)
         return;
-    real *mapped = targets + BLOCK * work->padded;
-    clear(targets, BLOCK * work->padded);
-    map_own(work, first, count, targets, mapped);
-    for (integer i = 0; i < count; i++)
-        aggregate_node(work, first + i, targets + i * work->padded);
-    add_update(work, first, count, mapped);
+    const struct segment_maps maps = segment_maps_in(work, room);
+    real *aggregates = room + segment_maps_size(work);
+    const integer begin = group_begin(work->order, group), end = group_begin(work->order, group + 1);
+    for (integer segment = begin; segment < end; segment++) {
+        const integer first = work->order->segment[segment], count = work->order->segment[segment + 1] - first;
+        if (segment == begin || !same_maps(work, segment - 1, segment))
+            find_segment_maps(work, segment, FORWARD, &maps);
+        aggregate(work, first, count, aggregates);
+        update_segment(work, first, count, &maps, aggregates);
+    }
 }
 
-/* From the gradients of a block's results to those of its messages. */
-static void block_to_messages(const struct principal *work, integer group, integer first, integer count)
+void aggregate_and_update(integer threads, const struct principal *work)
 {
-    const integer wide = work->wide, width = work->width, scaled = work->scalers * wide;
-    const integer of_all = work->towers * work->wide_aggregates;
-    real *of_mapped = block_room(work, BLOCK * (scaled + of_all));
-    if (of_mapped == NULL)
-        return;
-    real *of_aggregates = of_mapped + BLOCK * scaled;
-    clear(of_mapped, BLOCK * scaled);
+    run_tasks(threads, work->order->groups, update_task, (void *)work);
+}
+
+/* Adds the gradients of a segment's maps. */
+static void sum_map_gradients(const struct principal *work, integer first, integer count, const real *aggregates,
+                              const struct segment_sums *sums)
+{
+    const integer width = work->width, wide = work->wide, wide_inputs = work->wide_inputs;
+    const struct matrix all_aggregates = {aggregates, aggregates_row(work)};
     for (integer tower = 0; tower < work->towers; tower++) {
-        for (integer i = 0; i < count; i++) {
-            const real *gradient = row_at(work->call->gradient, first + i) + tower * width;
-            const real *scale = row_at(work->call->scale, first + i);
-            for (integer s = 0; s < work->scalers; s++)
-                for (integer o = 0; o < width; o++)
-                    of_mapped[i * scaled + s * wide + o] = scale[s] * gradient[o];
-        }
-        const struct matrix left = {of_mapped, scaled};
-        product(1, count, work->wide_aggregates, scaled, left,
-                work->of_update + tower * scaled * work->wide_aggregates, NOTHING,
-                of_aggregates + tower * work->wide_aggregates, of_all);
-        real *sums = update_sums(work, group, tower);
-        product_of_transposed(1, work->aggregates, scaled, count,
-                              from_row(work->call->aggregates, first, tower * work->aggregates), left,
-                              (struct matrix){sums, scaled}, sums, scaled);
+        const struct matrix gradient = from_row(work->gradient, first, tower * width);
+        real *sum = sums->of_aggregates + tower * work->aggregators * width * wide;
+        for (integer a = 0; a < work->aggregators && degree_of(work->order, first) > 0; a++, sum += width * wide)
+            product_of_transposed(1, width, wide, count,
+                                  from_row(all_aggregates, 0, a * work->padded + tower * width), gradient,
+                                  (struct matrix){sum, wide}, sum, wide);
+        sum = sums->own + tower * width * wide_inputs;
+        product_of_transposed(1, width, wide_inputs, count, gradient, from_row(work->x, first, tower * work->inputs),
+                              (struct matrix){sum, wide_inputs}, sum, wide_inputs);
+        sum = sums->bias + tower * wide;
+        for (integer i = 0; i < count; i++)
+            for (integer o = 0; o < wide; o += LANES)
+                store(sum + o, load(sum + o) + load(gradient.at + i * gradient.row + o));
     }
-    for (integer i = 0; i < count; i++)
-        aggregate_node_backward(work, first + i, of_aggregates + i * of_all, work->wide_aggregates,
-                                work->targets_gradient + (first + i) * work->padded);
+}
+
+static void back_to_aggregates(const struct principal *work, integer first, integer count,
+                               const struct segment_maps *maps, real *of_aggregates)
+{
+    const integer width = work->width, wide = work->wide, kinds = work->aggregators, row = aggregates_row(work);
+    for (integer tower = 0; tower < work->towers; tower++)
+        for (integer a = 0; a < kinds; a++)
+            product(1, count, wide, width, from_row(work->gradient, first, tower * width),
+                    maps->back_to_aggregates + (tower * kinds + a) * width * wide, NOTHING,
+                    of_aggregates + a * work->padded + tower * width, row);
+}
+
+static void to_messages_task(void *argument, integer group)
+{
+    const struct principal copied = *(const struct principal *)argument, *work = &copied;
+    const integer maps_size = segment_maps_size(work), sums_size = segment_sums_size(work);
+    const integer aggregates_size = BLOCK * aggregates_row(work);
+    real *room = piece_room(work, maps_size + sums_size + 2 * aggregates_size);
+    if (room == NULL)
+        return;
+    const struct segment_maps maps = segment_maps_in(work, room);
+    const struct segment_sums sums = segment_sums_in(work, room + maps_size);
+    real *aggregates = room + maps_size + sums_size, *of_aggregates = aggregates + aggregates_size;
+    const integer begin = group_begin(work->order, group), end = group_begin(work->order, group + 1);
+    for (integer segment = begin; segment < end; segment++) {
+        const integer first = work->order->segment[segment], count = work->order->segment[segment + 1] - first;
+        if (segment == begin || !same_maps(work, segment - 1, segment)) {
+            find_segment_maps(work, segment, TO_MESSAGES, &maps);
+            clear_segment_sums(&sums);
+        }
+        aggregate(work, first, count, aggregates);
+        sum_map_gradients(work, first, count, aggregates, &sums);
+        if (degree_of(work->order, first) > 0) {
+            back_to_aggregates(work, first, count, &maps, of_aggregates);
+            aggregate_backward(work, group, first, count, of_aggregates);
+        }
+        if (segment + 1 == end || !same_maps(work, segment, segment + 1))
+            add_segment_sums(work, group, segment, &maps, &sums);
+    }
+}
+
+void gradient_to_messages(integer threads, const struct principal *work)
+{
+    run_tasks(threads, work->order->groups, to_messages_task, (void *)work);
 }
 
 /* The gradient of what a node gave the messages it sent. */
 static void sum_sent(const struct principal *work, integer node, real *sum)
 {
-    const struct edges *edges = &work->call->edges;
+    const struct order *order = work->order;
     clear(sum, work->padded);
-    for (integer slot = edges->out_start.at[node]; slot < edges->out_start.at[node + 1]; slot++) {
-        const real *gradient = row_at(work->call->edge_gradient, edges->out_edge.at[slot]);
-        for (integer c = 0; c < work->padded; c += LANES)
+    for (integer at = order->sent_start[node]; at < order->sent_start[node + 1]; at++) {
+        const real *gradient = work->messages_gradient + order->sent[at] * work->vectors;
+        for (integer c = 0; c < work->vectors; c += LANES)
             store(sum + c, load(sum + c) + load(gradient + c));
     }
 }
 
-/* From the gradients of messages and results to that of x, for a block. */
-static void block_to_x(const struct principal *work, integer group, integer first, integer count)
+static void segment_to_x(const struct principal *work, integer group, integer first, integer count,
+                         const struct segment_maps *maps, const real *sent, real *of_x)
 {
-    const integer wide = work->wide, width = work->width, padded = work->padded, parts = PARTS * wide;
-    real *sent = block_room(work, BLOCK * (padded + parts + work->wide_inputs));
-    if (sent == NULL)
-        return;
-    real *of_parts = sent + BLOCK * padded, *of_x = of_parts + BLOCK * parts;
-    for (integer i = 0; i < count; i++)
-        sum_sent(work, first + i, sent + i * padded);
-    clear(of_parts, BLOCK * parts);
+    const integer width = work->width, wide_inputs = work->wide_inputs, row = padded_inputs(work);
+    const struct matrix of_sources = {sent, work->padded};
     for (integer tower = 0; tower < work->towers; tower++) {
-        real *bias = bias_sums(work, group, tower), *sums = part_sums(work, group, tower);
-        for (integer i = 0; i < count; i++) {
-            real *row = of_parts + i * parts;
-            copy(row + OF_SOURCE * wide, sent + i * padded + tower * width, width);
-            copy(row + OF_TARGET * wide, work->targets_gradient + (first + i) * padded + tower * width, width);
-            copy(row + OF_SELF * wide, row_at(work->call->gradient, first + i) + tower * width, width);
-            for (integer c = 0; c < parts; c += LANES)
-                store(bias + c, load(bias + c) + load(row + c));
-        }
-        const struct matrix left = {of_parts, parts};
-        product(1, count, work->wide_inputs, parts, left, work->of_parts + tower * parts * work->wide_inputs, NOTHING,
-                of_x, work->wide_inputs);
-        for (integer i = 0; i < count; i++)
-            copy(row_at(work->call->x_gradient, first + i) + tower * work->inputs, of_x + i * work->wide_inputs,
-                 work->inputs);
-        product_of_transposed(1, work->inputs, parts, count, from_row(work->call->x, first, tower * work->inputs), left,
-                              (struct matrix){sums, parts}, sums, parts);
+        const struct term term[2] = {
+            {from_row(work->gradient, first, tower * width), maps->back_to_x + tower * width * wide_inputs, width},
+            {from_row(of_sources, 0, tower * width), back_to_sources(work, tower), width}};
+        sum_of_products(count, wide_inputs, 2, term, NOTHING, of_x + tower * work->inputs, row);
+        real *sum = part_sums(work, group, tower, OF_SOURCE);
+        product_of_transposed(1, width, wide_inputs, count, from_row(of_sources, 0, tower * width),
+                              from_row(work->x, first, tower * work->inputs), (struct matrix){sum, wide_inputs}, sum,
+                              wide_inputs);
+    }
+    for (integer i = 0; i < count; i++) {
+        real *restrict to = work->x_gradient + (first + i) * work->x_gradient_row;
+        for (integer c = 0; c < work->towers * work->inputs; c++)
+            to[c] += of_x[i * row + c];
     }
 }
 
-static integer blocks_of(const struct principal *work) { return (work->nodes + BLOCK - 1) / BLOCK; }
-
-typedef void (*block_function)(const struct principal *work, integer group, integer first, integer count);
-
-/* The blocks of a group, in order. */
-static void for_group(const struct principal *work, integer group, block_function each)
+static void to_x_task(void *argument, integer group)
 {
-    const integer blocks = blocks_of(work);
-    for (integer block = group * blocks / work->groups; block < (group + 1) * blocks / work->groups; block++)
-        each(work, group, block * BLOCK, smaller(BLOCK, work->nodes - block * BLOCK));
-}
-static void to_messages_task(void *argument, integer group) { for_group(argument, group, block_to_messages); }
-static void to_x_task(void *argument, integer group) { for_group(argument, group, block_to_x); }
-
-static struct principal work_of(const struct aggregation *call, _Bool *failed)
-{
-    const integer nodes = call->edges.nodes, width = call->message.count / call->towers;
-    const integer inputs = call->x.width / call->towers, aggregates = call->kinds.count * width;
-    const integer blocks = (nodes + BLOCK - 1) / BLOCK;
-    return (struct principal){.call = call, .nodes = nodes, .towers = call->towers, .inputs = inputs, .width = width,
-                              .padded = call->edge.width, .scalers = call->scale.width, .aggregates = aggregates,
-                              .groups = blocks < 1 ? 1 : smaller(blocks, MOST_GROUPS), .wide = whole_vectors(width),
-                              .wide_inputs = whole_vectors(inputs), .wide_aggregates = whole_vectors(aggregates),
-                              .failed = failed};
-}
-
-static enum answer check(const struct aggregation *call)
-{
-    const struct edges *edges = &call->edges;
-    const integer nodes = edges->nodes, towers = call->towers, padded = call->edge.width;
-    NEED_SIZES(call->threads >= 1 && nodes >= 0 && towers >= 1 && call->kinds.count >= 0 && call->scale.width >= 0);
-    NEED_SIZES(call->message.count % towers == 0 && call->message.count >= towers && call->x.width % towers == 0);
-    const integer width = call->message.count / towers, inputs = call->x.width / towers;
-    const integer aggregates = call->kinds.count * width, channels = towers * width;
-    NEED_SIZES(padded % LANES == 0 && padded <= WIDEST && channels <= padded);
-    NEED_SIZES(sized(call->x, nodes, towers * inputs) && sized(call->edge, edges->source.count, padded));
-    NEED_SIZES(sized(call->scale, nodes, call->scale.width) && sized(call->message, channels, call->message.width));
-    NEED_SIZES(call->message.width >= 2 * inputs && sized_line(call->message_bias, channels));
-    NEED_SIZES(sized(call->update, channels, inputs + call->scale.width * aggregates));
-    NEED_SIZES(sized_line(call->update_bias, channels) && sized(call->sources, nodes, padded));
-    NEED_SIZES(sized(call->aggregates, nodes, towers * aggregates));
-    NEED_SIZES(sized_indices(edges->source, edges->source.count) && sized_indices(edges->in_start, nodes + 1));
-    NEED_SIZES(sized_indices(edges->in_edge, edges->source.count) && sized_indices(call->kinds, call->kinds.count));
-    NEED_INDICES(all_below(edges->source, nodes) && all_below(edges->in_edge, edges->source.count));
-    NEED_INDICES(rises_to(edges->in_start, edges->source.count) && all_below(call->kinds, KINDS));
-    return DONE;
-}
-
-enum answer principal_forward(const struct aggregation *call)
-{
-    const enum answer answer = check(call);
-    if (answer != DONE)
-        return answer;
-    NEED_SIZES(sized(call->out, call->edges.nodes, call->message.count));
-    _Bool failed = 0;
-    struct principal work = work_of(call, &failed);
-    real *room = room_for_call(forward_maps_size(&work));
+    const struct principal copied = *(const struct principal *)argument, *work = &copied;
+    const integer maps_size = segment_maps_size(work);
+    real *room = piece_room(work, maps_size + BLOCK * (work->padded + padded_inputs(work)));
     if (room == NULL)
-        return NO_MEMORY;
-    pack_forward_maps(&work, room);
-    run_tasks(call->threads, blocks_of(&work), sources_task, &work);
-    run_tasks(call->threads, blocks_of(&work), aggregate_task, &work);
-    return failed ? NO_MEMORY : DONE;
+        return;
+    const struct segment_maps maps = segment_maps_in(work, room);
+    real *sent = room + maps_size, *of_x = sent + BLOCK * work->padded;
+    const integer begin = group_begin(work->order, group), end = group_begin(work->order, group + 1);
+    for (integer segment = begin; segment < end; segment++) {
+        const integer first = work->order->segment[segment], count = work->order->segment[segment + 1] - first;
+        if (segment == begin || !same_maps(work, segment - 1, segment))
+            find_segment_maps(work, segment, TO_X, &maps);
+        for (integer i = 0; i < count; i++)
+            sum_sent(work, first + i, sent + i * work->padded);
+        segment_to_x(work, group, first, count, &maps, sent, of_x);
+    }
 }
 
-enum answer principal_backward(const struct aggregation *call)
+void gradient_to_x(integer threads, const struct principal *work)
 {
-    const struct edges *edges = &call->edges;
-    const integer nodes = edges->nodes, count = edges->source.count;
-    const enum answer answer = check(call);
-    if (answer != DONE)
-        return answer;
-    NEED_SIZES(sized(call->gradient, nodes, call->message.count) && sized(call->x_gradient, nodes, call->x.width));
-    NEED_SIZES(sized(call->edge_gradient, count, call->edge.width));
-    NEED_SIZES(sized(call->message_gradient, call->message.count, call->message.width));
-    NEED_SIZES(sized(call->update_gradient, call->update.count, call->update.width));
-    NEED_SIZES(sized_line(call->message_bias_gradient, call->message.count));
-    NEED_SIZES(sized_line(call->update_bias_gradient, call->update.count));
-    NEED_SIZES(sized_indices(edges->out_start, nodes + 1) && sized_indices(edges->out_edge, count));
-    NEED_INDICES(rises_to(edges->out_start, count) && all_below(edges->out_edge, count));
-    _Bool failed = 0;
-    struct principal work = work_of(call, &failed);
-    work.partial_size = principal_partial_size(&work);
-    const integer maps = backward_maps_size(&work), partial = work.groups * work.partial_size;
-    real *room = room_for_call(maps + partial + nodes * work.padded);
-    if (room == NULL)
-        return NO_MEMORY;
-    pack_backward_maps(&work, room);
-    work.partial = room + maps;
-    work.targets_gradient = work.partial + partial;
-    clear(work.partial, partial);
-    run_tasks(call->threads, work.groups, to_messages_task, &work);
-    run_tasks(call->threads, work.groups, to_x_task, &work);
-    if (failed)
-        return NO_MEMORY;
-    unpack_map_gradients(&work);
-    return DONE;
+    run_tasks(threads, work->order->groups, to_x_task, (void *)work);
 }

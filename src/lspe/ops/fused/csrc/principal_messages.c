@@ -1,19 +1,53 @@
-/* The aggregates of a node's messages, and the way back. */
+/* The aggregates of a node's messages, and the way back. Nodes of few messages have code of their own, which keeps them
+   in registers. */
 #include "principal.h"
+
+#define FEW 4
 
 static const real VARIANCE_FLOOR = (real)1e-5;
 
-static inline integer edges_begin(const struct principal *work, integer node)
+/* The messages of a node: where they come from, looked up once where there are few. */
+struct messages {
+    const struct principal *work;
+    integer begin, count;
+    const real *source[FEW], *value[FEW];
+};
+
+static inline const real *source_row(const struct principal *work, integer message)
 {
-    return work->call->edges.in_start.at[node];
+    return work->sources + work->order->source[message] * work->padded;
+}
+static inline const real *value_row(const struct principal *work, integer message)
+{
+    return work->values.at + work->order->value[message] * work->values.row;
 }
 
-static inline vector message(const struct principal *work, integer slot, integer c)
+/* `few`: how many messages there are, or 0 for any number. */
+static inline __attribute__((always_inline)) struct messages messages_of(const struct principal *work, const integer few,
+                                                                         integer node)
 {
-    const integer edge = work->call->edges.in_edge.at[slot];
-    const real *from = row_at(work->call->sources, work->call->edges.source.at[edge]);
-    return load(from + c) + load(row_at(work->call->edge, edge) + c);
+    struct messages of = {.work = work, .begin = work->order->start[node], .count = few};
+    if (few == 0)
+        of.count = degree_of(work->order, node);
+    for (integer i = 0; i < few; i++) {
+        of.source[i] = source_row(work, of.begin + i);
+        of.value[i] = value_row(work, of.begin + i);
+    }
+    return of;
 }
+
+static inline __attribute__((always_inline)) vector message(const struct messages *of, const integer few, integer number,
+                                                            integer c)
+{
+    if (few > 0)
+        return load(of->source[number] + c) + load(of->value[number] + c);
+    return load(source_row(of->work, of->begin + number) + c) + load(value_row(of->work, of->begin + number) + c);
+}
+
+/* What b + c of the in-edges come to, for one vector of channels. */
+struct statistics {
+    vector sum, mean, max, min, deviation; /* deviation: the square root of variance + floor */
+};
 
 static inline vector root(vector x)
 {
@@ -22,102 +56,122 @@ static inline vector root(vector x)
     return x;
 }
 
-/* What b + c of the in-edges come to, for one vector of channels. */
-struct statistics {
-    vector sum, mean, max, min, deviation; /* deviation: the square root of variance + floor */
-};
-
-static inline struct statistics statistics_of(const struct principal *work, integer node, integer c)
+static inline __attribute__((always_inline)) struct statistics statistics_of(const struct messages *of,
+                                                                             const integer few, integer c)
 {
-    const integer begin = edges_begin(work, node), end = edges_begin(work, node + 1);
-    const vector first = message(work, begin, c);
+    const vector first = message(of, few, 0, c);
+    const integer count = few > 0 ? few : of->count;
     struct statistics s = {.sum = first, .max = first, .min = first};
-    for (integer slot = begin + 1; slot < end; slot++) {
-        const vector m = message(work, slot, c);
+    for (integer i = 1; i < count; i++) {
+        const vector m = message(of, few, i, c);
         s.sum += m;
         s.max = where((m > s.max) | (m != m), m, s.max); /* NaN stays */
         s.min = where((m < s.min) | (m != m), m, s.min);
     }
-    s.mean = s.sum / (real)(end - begin);
+    s.mean = s.sum / (real)count;
     vector squares = {0};
-    for (integer slot = begin; slot < end; slot++) {
-        const vector m = message(work, slot, c) - s.mean;
+    for (integer i = 0; i < count; i++) {
+        const vector m = message(of, few, i, c) - s.mean;
         squares += m * m;
     }
-    s.deviation = root(squares / (real)(end - begin) + VARIANCE_FLOOR);
+    s.deviation = root(squares / (real)count + VARIANCE_FLOOR);
     return s;
 }
 
-void aggregate_node(const struct principal *work, integer node, const real *target)
+static inline __attribute__((always_inline)) void aggregate_nodes(const struct principal *work, const integer few,
+                                                                  integer first, integer count, real *aggregates)
 {
-    const struct indices kinds = work->call->kinds;
-    const integer padded = work->padded, width = work->width;
-    const integer degree = edges_begin(work, node + 1) - edges_begin(work, node);
-    real rows[KINDS * padded];
-    if (degree == 0)
-        memset(rows, 0, sizeof rows);
-    for (integer c = 0; c < padded && degree > 0; c += LANES) {
-        const struct statistics s = statistics_of(work, node, c);
-        const vector at_target = load(target + c);
-        store(rows + MEAN * padded + c, s.mean + at_target);
-        store(rows + SUM * padded + c, s.sum + at_target * (real)degree);
-        store(rows + MAX * padded + c, s.max + at_target);
-        store(rows + MIN * padded + c, s.min + at_target);
-        store(rows + STD * padded + c, s.deviation);
+    const integer padded = work->padded, row = aggregates_row(work);
+    for (integer i = 0; i < count; i++) {
+        const struct messages of = messages_of(work, few, first + i);
+        for (integer c = 0; c < work->vectors; c += LANES) {
+            const struct statistics s = statistics_of(&of, few, c);
+            const vector found[KINDS] = {s.mean, s.sum, s.max, s.min, s.deviation};
+            for (integer kind = 0; kind < KINDS; kind++)
+                if (work->place[kind] >= 0)
+                    store(aggregates + i * row + work->place[kind] * padded + c, found[kind]);
+        }
     }
-    real *to = row_at(work->call->aggregates, node);
-    for (integer tower = 0; tower < work->towers; tower++)
-        for (integer a = 0; a < kinds.count; a++, to += width)
-            memcpy(to, rows + kinds.at[a] * padded + tower * width, (size_t)width * sizeof(real));
 }
 
-/* Messages that are all the greatest (or least) of a node share its gradient evenly. */
-static inline void message_gradients(const struct principal *work, integer node, integer c, const real *gradients)
+/* Of one vector of channels; messages that are all the greatest (or least) of a node share its gradient evenly. */
+static inline __attribute__((always_inline)) void message_gradients(const struct messages *of, const integer few,
+                                                                    integer c, const vector *of_kind, real *sums)
 {
-    const integer begin = edges_begin(work, node), end = edges_begin(work, node + 1), padded = work->padded;
-    const real degree = (real)(end - begin);
-    const struct statistics s = statistics_of(work, node, c);
+    const struct principal *work = of->work;
+    const integer count = few > 0 ? few : of->count;
+    const struct statistics s = statistics_of(of, few, c);
     vector greatest = {0}, least = {0};
-    for (integer slot = begin; slot < end; slot++) {
-        const vector m = message(work, slot, c);
+    for (integer i = 0; i < count; i++) {
+        const vector m = message(of, few, i, c);
         greatest += where(m == s.max, all(1), all(0));
         least += where(m == s.min, all(1), all(0));
     }
-    const vector of_all = load(gradients + MEAN * padded + c) / degree + load(gradients + SUM * padded + c);
-    const vector of_greatest = load(gradients + MAX * padded + c) / greatest;
-    const vector of_least = load(gradients + MIN * padded + c) / least;
-    const vector of_deviation = load(gradients + STD * padded + c) / (degree * s.deviation);
-    for (integer slot = begin; slot < end; slot++) {
-        const vector m = message(work, slot, c);
+    const vector of_all = of_kind[MEAN] / (real)count + of_kind[SUM];
+    const vector of_greatest = of_kind[MAX] / greatest, of_least = of_kind[MIN] / least;
+    const vector of_deviation = of_kind[STD] / ((real)count * s.deviation);
+    for (integer i = 0; i < count; i++) {
+        const vector m = message(of, few, i, c);
         const vector gradient = of_all + where(m == s.max, of_greatest, all(0)) + where(m == s.min, of_least, all(0))
                                 + of_deviation * (m - s.mean);
-        store(row_at(work->call->edge_gradient, work->call->edges.in_edge.at[slot]) + c, gradient);
+        store(work->messages_gradient + (of->begin + i) * work->vectors + c, gradient);
+        real *sum = sums + work->order->value[of->begin + i] * work->vectors + c;
+        store(sum, work->values_count > 0 ? load(sum) + gradient : gradient);
     }
 }
 
-void aggregate_node_backward(const struct principal *work, integer node, const real *of_aggregates, integer row,
-                             real *of_target)
+static inline __attribute__((always_inline)) void nodes_backward(const struct principal *work, const integer few,
+                                                                 integer first, integer count,
+                                                                 const real *of_aggregates, real *sums)
 {
-    const struct indices kinds = work->call->kinds;
-    const integer padded = work->padded, width = work->width;
-    const integer degree = edges_begin(work, node + 1) - edges_begin(work, node);
-    if (degree == 0) {
-        memset(of_target, 0, (size_t)padded * sizeof(real));
-        return;
-    }
-    real gradients[KINDS * padded];
-    memset(gradients, 0, sizeof gradients);
-    for (integer tower = 0; tower < work->towers; tower++)
-        for (integer a = 0; a < kinds.count; a++) {
-            const real *restrict from = of_aggregates + tower * row + a * width;
-            real *restrict to = gradients + kinds.at[a] * padded + tower * width;
-            for (integer o = 0; o < width; o++)
-                to[o] += from[o];
+    const integer padded = work->padded, row = aggregates_row(work);
+    for (integer i = 0; i < count; i++) {
+        const struct messages of = messages_of(work, few, first + i);
+        for (integer c = 0; c < work->vectors; c += LANES) {
+            vector of_kind[KINDS] = {0};
+            for (integer kind = 0; kind < KINDS; kind++)
+                if (work->place[kind] >= 0)
+                    of_kind[kind] = load(of_aggregates + i * row + work->place[kind] * padded + c);
+            message_gradients(&of, few, c, of_kind, sums);
         }
-    for (integer c = 0; c < padded; c += LANES) {
-        store(of_target + c, load(gradients + MEAN * padded + c) + load(gradients + MAX * padded + c)
-                                 + load(gradients + MIN * padded + c)
-                                 + load(gradients + SUM * padded + c) * (real)degree);
-        message_gradients(work, node, c, gradients);
     }
+}
+
+void aggregate(const struct principal *work, integer first, integer count, real *aggregates)
+{
+    switch (degree_of(work->order, first)) {
+    case 0: break;
+    case 1: aggregate_nodes(work, 1, first, count, aggregates); break;
+    case 2: aggregate_nodes(work, 2, first, count, aggregates); break;
+    case 3: aggregate_nodes(work, 3, first, count, aggregates); break;
+    case FEW: aggregate_nodes(work, FEW, first, count, aggregates); break;
+    default: aggregate_nodes(work, 0, first, count, aggregates); break;
+    }
+}
+
+void aggregate_backward(const struct principal *work, integer group, integer first, integer count,
+                        const real *of_aggregates)
+{
+    real *sums = work->values_gradient + group * work->values_count * work->vectors;
+    switch (degree_of(work->order, first)) {
+    case 0: break;
+    case 1: nodes_backward(work, 1, first, count, of_aggregates, sums); break;
+    case 2: nodes_backward(work, 2, first, count, of_aggregates, sums); break;
+    case 3: nodes_backward(work, 3, first, count, of_aggregates, sums); break;
+    case FEW: nodes_backward(work, FEW, first, count, of_aggregates, sums); break;
+    default: nodes_backward(work, 0, first, count, of_aggregates, sums); break;
+    }
+}
+
+integer values_gradient_size(const struct principal *work, integer messages)
+{
+    return (work->values_count > 0 ? MOST_GROUPS * work->values_count : messages) * work->vectors;
+}
+
+void add_values_gradients(const struct principal *work)
+{
+    const integer size = work->values_count * work->vectors;
+    for (integer group = 1; group < work->order->groups; group++)
+        for (integer i = 0; i < size; i++)
+            work->values_gradient[i] += work->values_gradient[group * size + i];
 }

@@ -5,6 +5,7 @@
 #define TALL 6          /* rows of a tile: with PANEL columns it fills twelve of the sixteen registers of AVX2 */
 #define ROWS_AT_ONCE 96 /* as many rows of a as stay in the first cache while all panels go by */
 #define DEEP 128        /* as many rows of a and b at a time, where the sum goes over rows */
+#define FEW_ROWS 18     /* of the result, for which it does not pay to bring b into panels */
 
 struct multiplication {
     integer rows, columns, inner;
@@ -16,8 +17,8 @@ struct multiplication {
 /* A tile of c, kept in registers while the sum runs. a_row and a_step: how far apart numbers of a are from one row of
    the result to the next, and from one term of the sum to the next. */
 static inline __attribute__((always_inline)) void tile(const integer tall, const integer wide, integer inner,
-                                                       const real *a, integer a_row, integer a_step, const real *b,
-                                                       struct matrix start, real *c, integer c_row)
+                                                       const real *a, integer a_row, integer a_step,
+                                                       struct matrix b, struct matrix start, real *c, integer c_row)
 {
     vector sum[TALL][2];
     for (integer i = 0; i < tall; i++)
@@ -27,7 +28,7 @@ static inline __attribute__((always_inline)) void tile(const integer tall, const
         for (integer i = 0; i < tall; i++) {
             const vector left = all(a[i * a_row + k * a_step]);
             for (integer j = 0; j < wide; j++)
-                sum[i][j] += left * load(b + (k * wide + j) * LANES);
+                sum[i][j] += left * load(b.at + k * b.row + j * LANES);
         }
     for (integer i = 0; i < tall; i++)
         for (integer j = 0; j < wide; j++)
@@ -36,7 +37,7 @@ static inline __attribute__((always_inline)) void tile(const integer tall, const
 
 static inline __attribute__((always_inline)) void tiles_of_width(const integer wide, integer rows, integer inner,
                                                                  const real *a, integer a_row, integer a_step,
-                                                                 const real *b, struct matrix start, real *c,
+                                                                 struct matrix b, struct matrix start, real *c,
                                                                  integer c_row)
 {
     for (; rows >= TALL; rows -= TALL) {
@@ -58,6 +59,16 @@ static inline __attribute__((always_inline)) void tiles_of_width(const integer w
 /* Some rows of a panel of c. */
 static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step, const real *b,
                   struct matrix start, real *c, integer c_row)
+{
+    if (wide == PANEL)
+        tiles_of_width(2, rows, inner, a, a_row, a_step, (struct matrix){b, PANEL}, start, c, c_row);
+    else
+        tiles_of_width(1, rows, inner, a, a_row, a_step, (struct matrix){b, LANES}, start, c, c_row);
+}
+
+/* The same where b is not in panels. */
+static void tiles_of_rows(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step,
+                          struct matrix b, struct matrix start, real *c, integer c_row)
 {
     if (wide == PANEL)
         tiles_of_width(2, rows, inner, a, a_row, a_step, b, start, c, c_row);
@@ -89,12 +100,69 @@ void product(integer threads, integer rows, integer columns, integer inner, stru
     run_tasks(threads, (rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, rows_task, &work);
 }
 
+/* A tile of c, from row `row` of each a on, in the panel that begins at `column`. */
+static inline __attribute__((always_inline)) void tile_of_terms(const integer tall, const integer wide, integer terms,
+                                                                const struct term *term, integer row, integer column,
+                                                                struct matrix start, real *c, integer c_row)
+{
+    vector sum[TALL][2];
+    for (integer i = 0; i < tall; i++)
+        for (integer j = 0; j < wide; j++)
+            sum[i][j] = start.at == NULL ? all(0) : load(start.at + i * start.row + j * LANES);
+    for (integer t = 0; t < terms; t++) {
+        const real *a = term[t].a.at + row * term[t].a.row, *b = term[t].b + column * term[t].inner;
+        const integer a_row = term[t].a.row, inner = term[t].inner;
+        for (integer k = 0; k < inner; k++, b += wide * LANES)
+            for (integer i = 0; i < tall; i++) {
+                const vector left = all(a[i * a_row + k]);
+                for (integer j = 0; j < wide; j++)
+                    sum[i][j] += left * load(b + j * LANES);
+            }
+    }
+    for (integer i = 0; i < tall; i++)
+        for (integer j = 0; j < wide; j++)
+            store(c + i * c_row + j * LANES, sum[i][j]);
+}
+
+static inline __attribute__((always_inline)) void panel_of_terms(const integer wide, integer rows, integer column,
+                                                                 integer terms, const struct term *term,
+                                                                 struct matrix start, real *c, integer c_row)
+{
+    integer row = 0;
+    for (; row + TALL <= rows; row += TALL)
+        tile_of_terms(TALL, wide, terms, term, row, column, from(start, row, column), c + row * c_row + column, c_row);
+    const struct matrix rest = from(start, row, column);
+    c += row * c_row + column;
+    switch (rows - row) {
+    case 5: tile_of_terms(5, wide, terms, term, row, column, rest, c, c_row); break;
+    case 4: tile_of_terms(4, wide, terms, term, row, column, rest, c, c_row); break;
+    case 3: tile_of_terms(3, wide, terms, term, row, column, rest, c, c_row); break;
+    case 2: tile_of_terms(2, wide, terms, term, row, column, rest, c, c_row); break;
+    case 1: tile_of_terms(1, wide, terms, term, row, column, rest, c, c_row); break;
+    }
+}
+
+void sum_of_products(integer rows, integer columns, integer terms, const struct term *term, struct matrix start, real *c,
+                     integer c_row)
+{
+    for (integer column = 0; column < columns; column += PANEL)
+        if (columns - column >= PANEL)
+            panel_of_terms(2, rows, column, terms, term, start, c, c_row);
+        else
+            panel_of_terms(1, rows, column, terms, term, start, c, c_row);
+}
+
 static void columns_task(void *argument, integer number)
 {
     const struct multiplication work = *(const struct multiplication *)argument;
     const integer column = number * PANEL, wide = smaller(PANEL, work.columns - column);
     real panel[DEEP * PANEL];
     struct matrix start = from(work.start, 0, column);
+    if (work.rows <= FEW_ROWS) {
+        tiles_of_rows(wide, work.rows, work.inner, work.a.at, 1, work.a.row, from(work.b, 0, column), start,
+                      work.c + column, work.c_row);
+        return;
+    }
     for (integer first = 0; first == 0 || first < work.inner; first += DEEP) {
         const integer deep = smaller(DEEP, work.inner - first);
         for (integer k = 0; k < deep; k++)

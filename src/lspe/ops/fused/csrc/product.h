@@ -27,6 +27,15 @@ static inline real *in_panels(real *panels, integer inner, integer columns, inte
 void product(integer threads, integer rows, integer columns, integer inner, struct matrix a, const real *b,
              struct matrix start, real *c, integer c_row);
 
+/* The same of several products at once, by one thread: start + the sum of a [rows, inner] b over the terms. */
+struct term {
+    struct matrix a;
+    const real *b;
+    integer inner;
+};
+void sum_of_products(integer rows, integer columns, integer terms, const struct term *term, struct matrix start, real *c,
+                     integer c_row);
+
 /* c [rows, columns] = start + a' b with a [inner, rows] and b [inner, columns], columns a multiple of LANES. */
 void product_of_transposed(integer threads, integer rows, integer columns, integer inner, struct matrix a,
                            struct matrix b, struct matrix start, real *c, integer c_row);
