@@ -24,9 +24,9 @@ struct attention {
     integer first_node, heads, width, padded, side;
     integer edge_step; /* how far apart the rows of `edges` are */
     const integer *graph_start, *source, *in_start, *in_edge;
-    const integer *kind;               /* [edges]: the row of each edge in `edges`, or null: each has its own */
-    const real *maps, *edges;          /* [nodes, PARTS, padded], [.., edge_step] */
-    const real *channel;               /* [heads * width]: what the shared embedding of added pairs multiplies q by */
+    const integer *kind;      /* [edges]: the row of each edge in `edges`, or null: each has its own */
+    const real *maps, *edges; /* [nodes, PARTS, padded], [.., edge_step] */
+    const real *channel;      /* [heads * width]: what the shared embedding of added pairs multiplies q by */
     struct factor real_factor, added_factor;
     real *powers; /* [edges in the order of in_edge, heads]: exp(clamp(score)), negative where the score is clamped */
     real *totals; /* [nodes, heads]: sums of the weights of a target */

@@ -9,21 +9,20 @@
 
 struct block {
     const struct attention *work;
-    integer graph, first, n;             /* first node and number of nodes of the graph */
-    integer target, targets, row;        /* targets [target, target + targets) of it, in whole vectors */
-    integer wide, first_slot, slots;     /* channels of a head in whole eights; the edges that lead to the targets */
-    integer *place;                      /* [slots]: where each edge stands in a matrix */
-    real *factor;                        /* [slots]: factor of each edge, without its number */
-    real *open;                          /* matrix: factor of pairs that are not edges, without its number; else 0 */
-    real *of_edges;                      /* matrix: weights of edges with one head; zeros between heads */
-    real *scores, *weights, *pulls;      /* matrices */
+    integer graph, first, n;               /* first node and number of nodes of the graph */
+    integer target, targets, row;          /* targets [target, target + targets) of it, in whole vectors */
+    integer wide, first_slot, slots;       /* channels of a head in whole eights; the edges that lead to the targets */
+    integer *place;                        /* [slots]: where each edge stands in a matrix */
+    real *factor;                          /* [slots]: factor of each edge, without its number */
+    real *open;                            /* matrix: factor of pairs that are not edges, without its number; else 0 */
+    real *of_edges;                        /* matrix: weights of edges with one head; zeros between heads */
+    real *scores, *weights, *pulls;        /* matrices */
     real *query, *scaled, *gradient, *sum; /* columns */
-    real *rows, *of_sources;             /* [row, wide], [sources, wide] */
-    real *line;                          /* [row] */
+    real *rows, *of_sources;               /* [row, wide], [sources, wide] */
+    real *line;                            /* [row] */
 };
 
-/* Memory for the blocks of a graph, with `more` numbers behind it; `open` and `of_edges` are zeros. Null where there is
-   none. */
+/* Memory for the blocks of a graph; returns where `more` numbers stand behind it, or null where there is none. */
 real *take_block(struct block *own, const struct attention *work, integer graph, integer more);
 /* The next block of targets; false where there is none. */
 _Bool next_block(struct block *own);

@@ -47,15 +47,15 @@ struct full {
     integer layer;
     struct bundle bundle[BUNDLES];
     real *panels[MOST_LAYERS][BUNDLES], *biases[MOST_LAYERS]; /* biases [BIASES, hidden] */
-    real *edge, *edge_maps;  /* [rows, padded], [rows, streams, padded] of one layer */
-    real *channel;           /* [streams, padded] of one layer */
-    real *sums[2], *means;   /* of the chunks of rows, piece after piece; [2, width] of one layer */
-    real *statistics;        /* of a layer, where no memory keeps them */
-    real *turns[2];          /* rows of h and p by turns, where no memory keeps them */
-    real *gradient;          /* [nodes, streams, padded]: of what comes out of a layer or goes in */
+    real *edge, *edge_maps;   /* [rows, padded], [rows, streams, padded] of one layer */
+    real *channel;            /* [streams, padded] of one layer */
+    real *sums[2], *means;    /* of the chunks of rows, piece after piece; [2, width] of one layer */
+    real *statistics;         /* of a layer, where no memory keeps them */
+    real *turns[2];           /* rows of h and p by turns, where no memory keeps them */
+    real *gradient;           /* [nodes, streams, padded]: of what comes out of a layer or goes in */
     real *edge_maps_gradient; /* [groups, or 1 without kinds, rows, streams, padded] */
-    real *edges_room;        /* for a bundle EDGES */
-    real *partial;           /* of all groups */
+    real *edges_room;         /* for a bundle EDGES */
+    real *partial;            /* of all groups */
     _Bool failed;
 };
 
