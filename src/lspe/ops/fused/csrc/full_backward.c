@@ -257,7 +257,7 @@ enum answer full_layers_backward(const struct full_layers *call)
         return answer;
     struct full stack = full_of(call);
     const integer step = stack.streams * stack.padded, sums = sums_size(&stack), means = in_lines(2 * stack.width);
-    const integer panels = panels_size(&stack), partial = stack.groups * partial_size(&stack);
+    const integer panels = panels_size(&stack), partial = stack.groups * gradients_size(&stack);
     const integer tables = in_lines((call->kind.at == NULL ? 1 : stack.groups) * stack.rows * step);
     const integer edges_room = step * stack.padded, gradient = in_lines(stack.nodes * step);
     real *room = room_for_call(panels + edge_features_size(&stack) + partial + tables + edges_room + 2 * sums + means

@@ -96,7 +96,7 @@ real *take_edge_features(struct full *stack, real *room);
 void map_edge_features(struct full *stack);
 
 integer parameters_count(const struct full *stack);
-integer partial_size(const struct full *stack);
+integer gradients_size(const struct full *stack);
 struct partial partial_of(const struct full *stack, integer group);
 /* From what the groups summed to the gradients of the layer's parameters but those of normalisations, of the features
    of edges and added pairs, and of the factors. */

@@ -137,7 +137,7 @@ integer parameters_count(const struct full *stack)
     return count + (stack->streams + 3) * stack->width;    /* biases */
 }
 
-integer partial_size(const struct full *stack)
+integer gradients_size(const struct full *stack)
 {
     integer size = in_lines(BIASES * stack->hidden);
     size += in_lines(stack->streams * (stack->padded + 2 * stack->call->heads));
@@ -149,7 +149,7 @@ integer partial_size(const struct full *stack)
 struct partial partial_of(const struct full *stack, integer group)
 {
     struct partial partial;
-    real *next = stack->partial + group * partial_size(stack);
+    real *next = stack->partial + group * gradients_size(stack);
     for (integer b = 0; b < EDGES; b++) {
         partial.of[b] = next;
         next += bundle_size(&stack->bundle[b]);
@@ -211,7 +211,7 @@ void unpack_partial(struct full *stack, real *gradients)
     const struct full_layers *call = stack->call;
     const struct full_layer *layer = &call->layer[stack->layer];
     const struct partial partial = partial_of(stack, 0);
-    const integer step = partial_size(stack), of_pairs = stack->streams * (stack->padded + 2 * call->heads);
+    const integer step = gradients_size(stack), of_pairs = stack->streams * (stack->padded + 2 * call->heads);
     real *weight[ALL_MAPS], sums[of_pairs];
     for (integer m = 0; m < ALL_MAPS; m++) {
         weight[m] = gradients;
