@@ -64,6 +64,23 @@ def test_eigenpairs_of_every_graph(batch, k):
         assert_smallest_eigenpairs(own, values[i].numpy(), dense_laplacian(data), atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [2, 3, 50, 200, 201])
+@pytest.mark.parametrize("kind", ["path", "ring", "star", "complete", "grid", "nearly apart"])
+def test_eigenpairs_up_to_where_lapack_begins(kind: str, n: int) -> None:
+    """Eigenvalues that occur often, that are almost the same, and weights of very different size."""
+    if kind == "grid":
+        graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(n // 10 + 1, 10))
+    elif kind == "ring":
+        graph = nx.cycle_graph(max(n, 3))
+    else:
+        graph = {"star": nx.star_graph(n - 1), "complete": nx.complete_graph(n)}.get(kind, nx.path_graph(n))
+    data = from_networkx(graph)
+    if kind == "nearly apart":
+        data.edge_weight = torch.where(data.edge_index.sum(0) == n - 1, 1e-14, 1.0).double()
+    vectors, values = encode(data, data.num_nodes)
+    assert_smallest_eigenpairs(vectors.numpy(), values[0].numpy(), dense_laplacian(data), atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["path", "star", "complete", "decalin", "tree", "CSL(11,3)"])
 def test_eigenvalues_agree_with_networkx(name):
     data = CORNER_CASES[name]

@@ -1,10 +1,11 @@
-"""One process beside this one that may come to harm: it reads what could end the process, or not come to an end."""
+"""A process beside this one that may come to harm: it reads what could end the process, or not come to an end."""
 
 from __future__ import annotations
 
-import atexit
+import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -32,19 +33,30 @@ class Harm(Exception):
 
 
 class Guard:
-    """A process that is started when it is needed, and again when it came to harm. Threads take turns."""
+    """A process that is started when it is needed, and again when it came to harm. Threads take turns.
+
+    Unlike one of the standard library's it does not run the user's script again, so scripts need no
+    ``if __name__ == "__main__"``.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._known: Work[Any] | None = None
         self._one_at_a_time = Lock()
-        atexit.register(self._end)
 
     def result(self, work: Work[Result], texts: Sequence[str], seconds: float) -> Result:
         """``work(texts)``, or :class:`Harm`."""
         with self._one_at_a_time:
-            self._ask(work, [], None)  # what the work imports takes a while, and is no molecule's fault
+            if self._known is not work or not self._is_there():
+                self._ask(work, [], None)  # what the work imports takes a while, and is no molecule's fault
+                self._known = work
             return self._ask(work, texts, seconds)
+
+    def interrupt(self) -> None:
+        """End the process whatever it does; whoever waits for its result learns of it."""
+        if self._is_there():
+            self._process.kill()  # type: ignore[union-attr]
 
     def _ask(self, work: Work[Result], texts: Sequence[str], seconds: float | None) -> Result:
         process = self._running()
@@ -59,7 +71,7 @@ class Guard:
             result, error = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
             took_too_long = late.finished.is_set()
-            code = self._end()
+            code = self.end()
             if took_too_long:
                 raise Harm(f"takes longer than {seconds:.0f} s to read") from None
             if code == _KILLED:
@@ -71,8 +83,11 @@ class Guard:
             raise error
         return result
 
+    def _is_there(self) -> bool:
+        return self._process is not None and self._owner == os.getpid()
+
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._owner != os.getpid():
+        if self._process is None or not self._is_there():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
@@ -82,10 +97,11 @@ class Guard:
             self._owner = os.getpid()
         return self._process
 
-    def _end(self) -> int:
-        """End the process whatever it does, and give its code."""
-        process, self._process = self._process, None
-        if process is None or self._owner != os.getpid():
+    def end(self) -> int:
+        """End the process, for whose result nobody waits, and give its code."""
+        process, there = self._process, self._is_there()
+        self._process = None
+        if process is None or not there:
             return 0
         for pipe in (process.stdin, process.stdout):
             try:
@@ -98,6 +114,7 @@ class Guard:
 
 def _serve() -> None:
     """Answer work with its result or its error, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks is interrupted, too, and ends this process
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the work prints is no answer
     while True:
@@ -112,6 +129,8 @@ def _serve() -> None:
             answer = None, error
         pickle.dump(answer, answers)
         answers.flush()
+        if not texts:
+            gc.freeze()  # what imports leave behind, the garbage collector need not look through again
 
 
 if __name__ == "__main__":

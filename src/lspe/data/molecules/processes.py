@@ -6,16 +6,16 @@ SMILES is then a bad row like any other, with a reason.
 
 from __future__ import annotations
 
-import faulthandler
-import gc
+import atexit
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from lspe.data.errors import DataError, MoleculeError
-from lspe.data.molecules.guard import WANT_OF_MEMORY, Guard, Harm, Work
+from lspe.data.errors import MoleculeError
+from lspe.data.molecules.guard import Guard, Harm, Work
 from lspe.data.molecules.limits import check_size, is_large
 
 Result = TypeVar("Result")
@@ -47,44 +47,47 @@ def map_in_processes(work: Work[Result], pieces: Iterable[Sequence[str]], *, pro
 
     With one process everything happens here, but for large SMILES: those are first tried in a process of their own.
     Where they, or whatever else, end a process or take too long, `work` finds them as :class:`Refused`.
-
-    The processes are joblib's: unlike the standard library's they do not run the user's script again, so scripts need
-    no ``if __name__ == "__main__"``.
     """
     careful = (_with_care(work, piece) for piece in pieces)
     if processes == 1:
         yield from map(work, careful)
         return
-    pool = _start(processes)
-    waiting: deque[tuple[Sequence[str], Any]] = deque()
+    guards = [Guard() for _ in range(processes)]
+    idle: SimpleQueue[Guard] = SimpleQueue()
+    for guard in guards:
+        idle.put(guard)
+
+    def read(piece: Sequence[str]) -> Result:
+        guard = idle.get()
+        try:
+            return guard.result(work, piece, _SECONDS_OF_A_PIECE)
+        finally:
+            idle.put(guard)
+
+    waiting: deque[tuple[Sequence[str], Future[Result]]] = deque()
 
     def first_result() -> Result:
-        nonlocal pool
         piece, future = waiting.popleft()
         try:
-            return future.result(timeout=_SECONDS_OF_A_PIECE)
-        except (BrokenExecutor, TimeoutError) as error:
-            _end(pool)
-            if "SIGKILL" in str(error):  # from outside, which says nothing of the molecules
-                raise DataError(WANT_OF_MEMORY) from error
-            pool = _start(processes)
-            for place, (other, lost) in enumerate(waiting):
-                if not lost.done() or lost.exception() is not None:
-                    waiting[place] = other, pool.submit(work, other)
+            return future.result()
+        except Harm:
             return _one_by_one(work, piece)
 
+    readers = ThreadPoolExecutor(processes)
     try:
         for piece in careful:
-            waiting.append((piece, pool.submit(work, piece)))
+            waiting.append((piece, readers.submit(read, piece)))
             if len(waiting) > 2 * processes:
                 yield first_result()
         while waiting:
             yield first_result()
     finally:
-        if waiting:
-            _end(pool)
-        else:
-            pool.shutdown()
+        readers.shutdown(wait=False, cancel_futures=True)
+        for guard in guards:
+            guard.interrupt()
+        readers.shutdown()
+        for guard in guards:
+            guard.end()
 
 
 def processes_for(molecules: int) -> int:
@@ -127,28 +130,9 @@ def _refusing(work: Work[Any], piece: Sequence[str], rows: Iterable[int]) -> Seq
 
 
 def _one_by_one(work: Work[Result], piece: Sequence[str]) -> Result:
-    """What `work` makes of a piece that may have ended a process, with what did so refused."""
-    try:
-        return _guard.result(work, piece, _SECONDS_OF_A_PIECE)
-    except Harm:
-        return _guard.result(work, _refusing(work, piece, range(len(piece))), _SECONDS_OF_A_PIECE)
+    """What `work` makes of a piece that came to harm, with what did so refused."""
+    return _guard.result(work, _refusing(work, piece, range(len(piece))), _SECONDS_OF_A_PIECE)
 
 
 _guard = Guard()
-
-
-def _start(processes: int) -> Any:
-    from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
-
-    return ProcessPoolExecutor(max_workers=processes, initializer=_start_worker)
-
-
-def _start_worker() -> None:
-    """Spare the garbage collector what imports leave behind, and the user what a process says when it comes to harm."""
-    gc.freeze()
-    faulthandler.disable()
-
-
-def _end(pool: Any) -> None:
-    """End the processes whatever they do."""
-    pool.shutdown(wait=True, kill_workers=True)
+atexit.register(_guard.end)

@@ -12,7 +12,7 @@ import torch
 def find_function(name: str) -> int:
     """The address of a function in the process or in a library of PyTorch's; 0 where there is none.
 
-    Without OpenMP's there is one thread, without LAPACK's eigenvectors come from PyTorch itself.
+    Without OpenMP's there is one thread, without LAPACK's eigenvectors of larger graphs come from PyTorch itself.
     """
     folder = Path(torch.__file__).parent / "lib"
     beside_torch = sorted(str(path) for path in [*folder.glob("libtorch_cpu.*"), *folder.glob("lib*omp*")])

@@ -49,6 +49,7 @@ def return_probabilities(graphs: Mapping[str, Tensor | int | None], out: Tensor)
 def laplacian_eigenpairs(graphs: Mapping[str, Tensor | int | None], vectors: Tensor, values: Tensor) -> None:
     """Write eigenvectors 1 to k into ``vectors`` ``[N, k]`` and their eigenvalues into ``values`` ``[B, k]``.
 
-    Computed in float64 by LAPACK. :class:`~lspe.ops.fused.library.Refused` where PyTorch has none of its own.
+    Computed in float64, of graphs of more than 200 nodes by LAPACK: :class:`~lspe.ops.fused.library.Refused` where
+    PyTorch has none of its own.
     """
     library_for(vectors).call("laplacian_eigenpairs", threads=threads(), graphs=graphs, vectors=vectors, values=values)

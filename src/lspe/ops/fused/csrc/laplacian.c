@@ -1,4 +1,5 @@
 /* Eigenvectors of the normalised Laplacians of small graphs, in double. */
+#include "eigen.h"
 #include "graphs.h"
 #include "tasks.h"
 
@@ -19,6 +20,7 @@ void set_eigensolver(void *function)
 }
 
 #define GRAPHS_A_TASK 8
+#define MOST_HERE 200 /* nodes of a graph up to which LAPACK is slower than eigen.c */
 static const double TIE = 1e-6; /* entries as large as the largest up to this are equally large */
 
 struct solving {
@@ -57,6 +59,41 @@ static double sign_of(integer n, const double *vector)
     return 1;
 }
 
+/* Room for the graphs of a task, of up to `most` nodes. */
+struct solver_room {
+    double *matrix, *values, *work;
+    integer *integers, work_size, integers_size;
+};
+
+static integer larger(integer one, integer other) { return one > other ? one : other; }
+
+static struct solver_room make_room(integer most)
+{
+    struct solver_room room = {.work_size = larger(1 + 6 * most + 2 * most * most, room_for_eigenpairs(most)),
+                               .integers_size = 3 + 5 * most};
+    room.matrix = malloc((size_t)(most * most + most + room.work_size) * sizeof(double));
+    room.integers = malloc((size_t)room.integers_size * sizeof(integer));
+    if (room.matrix != NULL) {
+        room.values = room.matrix + most * most;
+        room.work = room.values + most;
+    }
+    return room;
+}
+
+/* The first `wanted` eigenvectors of the matrix in its room, n numbers each; null where they are not found. */
+static const double *find_vectors(struct solver_room room, integer n, integer wanted)
+{
+    if (n <= MOST_HERE) {
+        double *vectors = room.work, *rest = room.work + n * n;
+        return symmetric_eigenpairs(n, wanted, room.matrix, room.values, vectors, rest) ? vectors : NULL;
+    }
+    integer failed = 1;
+    if (solve != NULL)
+        solve("V", "U", &n, room.matrix, &n, room.values, room.work, &room.work_size, room.integers,
+              &room.integers_size, &failed);
+    return failed == 0 ? room.matrix : NULL;
+}
+
 static void solve_task(void *argument, integer number)
 {
     struct solving *work = argument;
@@ -64,39 +101,32 @@ static void solve_task(void *argument, integer number)
     const struct small_graphs *graphs = &call->graphs;
     const integer begin = number * GRAPHS_A_TASK, count = graphs_of(graphs), k = call->vectors.width;
     const integer end = begin + GRAPHS_A_TASK < count ? begin + GRAPHS_A_TASK : count;
-    const integer most = most_nodes(graphs, begin, end), work_size = 1 + 6 * most + 2 * most * most;
-    const integer integers_size = 3 + 5 * most;
-    double *memory = malloc((size_t)(most * most + 2 * most + work_size) * sizeof(double));
-    integer *integers = malloc((size_t)integers_size * sizeof(integer));
-    if (memory == NULL || integers == NULL)
+    const struct solver_room room = make_room(most_nodes(graphs, begin, end));
+    if (room.matrix == NULL || room.integers == NULL)
         work->answer = NO_MEMORY;
     for (integer one = begin; one < end && work->answer == DONE; one++) {
         const integer n = nodes_of(graphs, one), first = graphs->node_start.at[one];
         if (n == 0 || n > graphs->largest)
             continue;
-        double *matrix = memory, *values = memory + n * n, *scale = values + n, *room = scale + n;
-        integer failed = 0;
-        read_adjacency(graphs, one, matrix, n);
-        make_laplacian(n, matrix, scale);
-        solve("V", "U", &n, matrix, &n, values, room, &work_size, integers, &integers_size, &failed);
-        if (failed != 0)
+        read_adjacency(graphs, one, room.matrix, n);
+        make_laplacian(n, room.matrix, room.values);
+        const double *vectors = find_vectors(room, n, k + 1);
+        if (vectors == NULL)
             work->answer = NOT_SERVED;
-        for (integer c = 1; c <= k && c < n && failed == 0; c++) {
-            const double *vector = matrix + c * n, sign = sign_of(n, vector);
-            row_at(call->values, one)[c - 1] = (real)(values[c] > 0 ? values[c] : 0);
+        for (integer c = 1; c <= k && c < n && vectors != NULL; c++) {
+            const double *vector = vectors + c * n, sign = sign_of(n, vector);
+            row_at(call->values, one)[c - 1] = (real)(room.values[c] > 0 ? room.values[c] : 0);
             for (integer i = 0; i < n; i++)
                 row_at(call->vectors, first + i)[c - 1] = (real)(sign * vector[i]);
         }
     }
-    free(memory);
-    free(integers);
+    free(room.matrix);
+    free(room.integers);
 }
 
 enum answer laplacian_eigenpairs(const struct eigenpairs *call)
 {
     const integer count = graphs_of(&call->graphs), k = call->vectors.width;
-    if (solve == NULL)
-        return NOT_SERVED;
     const enum answer answer = check_graphs(&call->graphs, call->vectors.count);
     if (answer != DONE)
         return answer;
