@@ -121,6 +121,7 @@ class Member:
             batch = batch_of(rows).to(device)
             topology = Topology.of(batch)
             yield run_bounded(self.network, batch, topology=topology), topology
+            packed.let_go()
 
     def _pooled(self, result: Output, topology: Topology) -> Tensor:
         return pool(result.h, topology, self.network.readout if self.level == "graph" else "mean")
