@@ -66,8 +66,10 @@ def experiment_for(
 
 def _default_for_table(source: TableSource) -> str:
     """By the number of its rows, for which a small file need not be read."""
-    path = Path(source.path)
-    is_small = not path.is_file() or path.stat().st_size < LARGE_TABLE
+    try:
+        is_small = os.path.getsize(source.path) < LARGE_TABLE
+    except OSError:  # reading it will say what is wrong
+        is_small = True
     return DEFAULT_FOR_TABLES if is_small or len(source.read()) <= LARGE_TABLE else DEFAULT_FOR_LARGE_TABLES
 
 
