@@ -10,6 +10,7 @@ from lspe.nn.graphit import GraphiT
 from lspe.nn.san import SAN
 from lspe.nn.topology import Topology
 from lspe.nn.tower_pna import TowerPNA
+from lspe.ops.choice import is_listened_to
 from lspe.ops.fused.layout import MOST_LAYERS
 
 JOINED = (GatedGCN, TowerPNA, SAN, GraphiT)
@@ -48,7 +49,6 @@ def _together(layers: Iterable[nn.Module]) -> Iterator[list[Any]]:
 
 def _kind_of(layer: Any) -> object:
     """What layers that may be computed at once have in common; of any other layer, what no other one has."""
-    hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    if type(layer) not in JOINED or hooks or "forward" in layer.__dict__:
+    if type(layer) not in JOINED or is_listened_to(layer) or "forward" in layer.__dict__:
         return object()
     return type(layer), *layer.kind()

@@ -23,7 +23,6 @@ def _checked(operators: str, what: str) -> Choice:
 
 
 _process: Choice = _checked(os.environ.get("LSPE_OPS") or "auto", "the environment variable LSPE_OPS")
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _METHODS = {"forward", "message", "aggregate", "update"}
 """What replaced in an object, be it a layer or one of PyG's convs, makes it compute something else."""
 _block: ContextVar[Choice | None] = ContextVar("lspe.ops.use", default=None)
@@ -90,7 +89,7 @@ def _obstacle(tensors: list[Tensor], maps: Iterable[nn.Module | None], bias: boo
         return "a graph is being recorded"
     dtype = tensors[0].dtype
     for tensor in tensors:
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             return f"a tensor is on {tensor.device}, not in the CPU's memory"
         if type(tensor) is not Tensor and type(tensor) is not nn.Parameter:
             return f"they take ordinary tensors, not a {type(tensor).__name__}"
@@ -121,4 +120,11 @@ def is_unchanged(module: nn.Module, *kinds: type) -> bool:
     """Whether a module is of one of these very classes, computes what they do, and nobody listens to it."""
     if type(module) not in kinds or not _METHODS.isdisjoint(vars(module)):
         return False
-    return not any(vars(module)[hooks] for hooks in _HOOKS)
+    return not is_listened_to(module)
+
+
+def is_listened_to(module: nn.Module) -> bool:
+    """Whether a hook of the module is to see what goes in or comes out."""
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    )

@@ -112,7 +112,7 @@ class Library:
     def _rows(self, x: Tensor | None) -> tuple[int, int, int, int]:
         if x is None:
             return 0, 0, 0, 0
-        if x.dtype is not self.dtype or x.device.type != "cpu" or x.dim() != 2:
+        if x.dtype is not self.dtype or not x.is_cpu or x.dim() != 2:
             raise _refusal(x, f"[rows, width] of {self.dtype}")
         count, width = x.shape
         step, apart = x.stride()
@@ -125,21 +125,21 @@ class Library:
     def _line(self, x: Tensor | None) -> tuple[int, int]:
         if x is None:
             return 0, 0
-        if x.dtype is not self.dtype or x.device.type != "cpu" or not x.is_contiguous():
+        if x.dtype is not self.dtype or not x.is_cpu or not x.is_contiguous():
             raise _refusal(x, f"contiguous numbers of {self.dtype}")
         return x.data_ptr(), x.numel()
 
     def _indices(self, x: Tensor | None) -> tuple[int, int]:
         if x is None:
             return 0, 0
-        if x.dtype is not torch.int64 or x.device.type != "cpu" or not x.is_contiguous():
+        if x.dtype is not torch.int64 or not x.is_cpu or not x.is_contiguous():
             raise _refusal(x, "contiguous int64")
         return x.data_ptr(), x.numel()
 
     def _doubles(self, x: Tensor | None) -> int:
         if x is None:
             return 0
-        if x.dtype is not torch.float64 or x.device.type != "cpu" or not x.is_contiguous():
+        if x.dtype is not torch.float64 or not x.is_cpu or not x.is_contiguous():
             raise _refusal(x, "contiguous float64")
         return x.data_ptr()
 
