@@ -7,7 +7,8 @@ ZINC and CIFAR10 in the data root ($LSPE_DATA) or the network. What a CASE may b
 - plain: the same with plain PyTorch.
 - pyg: the same with convolutions as one writes them with PyG's ``MessagePassing`` (benchmarks/message_passing.py).
 - floor: the products of matrices of forward and backward alone (benchmarks/floor.py).
-- inference: forward only, fused and plain.
+- inference: forward only, fused and plain in turns, in a process that does nothing else, as people predict. The first
+  dozens of batches are not counted: until then the allocator of plain PyTorch's memory has not settled.
 - epoch, of the cases on ZINC: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000
   graphs. Each has a process of its own for these, whose largest memory is peak.
 
@@ -16,7 +17,6 @@ Without CASE and ``--quick`` the step of zinc/gatedgcn-lspe is also timed at gro
 """
 
 import argparse
-import copy
 import json
 import multiprocessing
 import os
@@ -43,6 +43,7 @@ from lspe.training.flat import FlatParameters
 EPOCHS = ("zinc/gatedgcn-lspe", "zinc/pna-lspe", "zinc/san-lspe", "zinc/graphit-lspe")
 CASES = (*EPOCHS, "zinc/gatedgcn-lspe@32", "own/gatedgcn-lspe", "cifar10/gatedgcn-lspe", "gine-lspe")
 BATCH = 128
+SETTLING = 40
 
 
 def main() -> None:
@@ -59,9 +60,9 @@ def main() -> None:
     cases = cases[:1] if arguments.quick else cases
     results: dict[str, dict[str, Any]] = steps(cases, arguments.repeats)
     for case in cases:
+        results[case] |= alone(inference, case, arguments.threads, arguments.repeats)
         if case in EPOCHS:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                results[case] |= pool.apply(epoch, (case, arguments.threads))
+            results[case] |= alone(epoch, case, arguments.threads)
     growths = {} if arguments.quick or arguments.cases else growth_of(EPOCHS[0])
     if arguments.plot and growths:
         plot_growth(growths, arguments.plot)
@@ -73,6 +74,12 @@ def main() -> None:
     show("ratios", {case: ratios(row) for case, row in results.items()})
     if growths:
         show("growth", {name: {"exponent": growth.exponent} for name, growth in growths.items()})
+
+
+def alone(work: Callable[..., dict[str, float]], *arguments: object) -> dict[str, float]:
+    """Work in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
 
 
 def steps(names: tuple[str, ...], repeats: int) -> dict[str, dict[str, float]]:
@@ -89,8 +96,6 @@ def steps(names: tuple[str, ...], repeats: int) -> dict[str, dict[str, float]]:
             (name, "plain_ms"): plainly(step),
             (name, "pyg_ms"): plainly(stepper(slow)),
             (name, "floor_ms"): products_of(plainly(lambda case=case: case.network(case.batch))),
-            (name, "inference_ms"): inference(case),
-            (name, "inference_plain_ms"): plainly(inference(case)),
         }
     results: dict[str, dict[str, float]] = {name: {"batch_graphs": count} for name, count in graphs.items()}
     for (name, what), time in zip(works, interleaved(list(works.values()), repeats), strict=True):
@@ -125,14 +130,19 @@ def stepper(case: Case, topology: Topology | None = None) -> Callable[..., None]
     return step
 
 
-def inference(case: Case) -> Callable[[], object]:
-    network = copy.deepcopy(case.network).eval()
+def inference(name: str, threads: int, repeats: int) -> dict[str, float]:
+    """Milliseconds of a forward pass."""
+    torch.set_num_threads(threads)
+    case = read_case(name)
+    network = case.network.eval()
 
     @torch.inference_mode()
     def infer() -> None:
         network(case.batch)
 
-    return infer
+    interleaved([infer, plainly(infer)], SETTLING)
+    ours, plain = interleaved([infer, plainly(infer)], repeats)
+    return {"inference_ms": 1e3 * ours, "inference_plain_ms": 1e3 * plain}
 
 
 def plainly(work: Callable[[], object]) -> Callable[[], object]:
