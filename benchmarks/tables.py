@@ -91,10 +91,21 @@ def ours(options: dict[str, Any]) -> Method:
             )
             together = trained.summary.get("together")
             test = trained.summary["reported"]["test"] if together is None else together["test"]["together"]
-            parts = {} if together is None else {"weights": together["weights"], "alone": together["test"]}
+            parts = (
+                {}
+                if together is None
+                else {"weights": together["weights"], "alone": together["test"], **trust(together)}
+            )
         return {"score": test["rmse" if "rmse" in test else "roc_auc"], **parts}
 
     return run
+
+
+def trust(together: dict[str, Any]) -> dict[str, float]:
+    """How many test values lie in their 90 % intervals, or how far probabilities are from frequencies."""
+    if "intervals" in together:
+        return {"coverage": together["intervals"]["test_coverage"]}
+    return {"calibration_error": together["calibration"]["test_error"]}
 
 
 def forest(kind: str) -> Method:
