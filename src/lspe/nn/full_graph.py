@@ -67,7 +67,7 @@ class FullGraphLayer(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         self.check(h, p, e, graph)
-        if self.is_fusible(h, p, e, graph):
+        if self.are_fusible([self], h, p, e, graph):
             return self.run([self], h, p, e, graph)
         return *self.equations(h, p, e, graph, self.pair_factors(graph, h)), e
 
@@ -109,8 +109,14 @@ class FullGraphLayer(nn.Module):
         """What layers have in common that are one operator."""
         return self.dim, self.heads, self.lspe
 
-    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
-        """Whether the layer is one operator, alone or with others."""
+    @staticmethod
+    def are_fusible(
+        layers: Sequence["FullGraphLayer"], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
+    ) -> bool:
+        """Whether layers of one kind are one operator."""
+        return all(layer._is_fusible(h, p, e, graph) for layer in layers)
+
+    def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
         attentions, norms = self._attentions(), (self.norm_attention, self.norm_h)
         usual = all(is_unchanged(part, PairAttention) and part.heads == self.heads for part in attentions)
         if not (usual and all(norm.is_ordinary() for norm in norms) and 0 <= self.dropout <= 1):

@@ -1,6 +1,7 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,7 @@ from lspe.nn.norm import BatchNorm, unchanged_statistics
 from lspe.nn.streams import check_streams
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, scatter_sum, tanh_residual
+from lspe.ops.choice import weight_and_bias
 from lspe.ops.fused.dropout import draw_seeds
 from lspe.ops.fused.gate import Layer, gated_layers
 from lspe.ops.fused.layout import LANES
@@ -70,7 +72,7 @@ class GatedGCN(nn.Module):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         self.check(h, p, e, graph)
-        if self.is_fusible(h, p, e, graph):
+        if self.are_fusible([self], h, p, e, graph):
             return self.run([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
@@ -117,19 +119,28 @@ class GatedGCN(nn.Module):
         p_new = self.C1(p) + scatter_sum(sigma * self.C2(p)[j], i, graph.num_nodes) / total
         return h_new, p_new, eta_hat
 
-    def _maps(self) -> list[nn.Linear]:
-        maps = (self.B1, self.B2, self.A1, self.A2, self.B3, self.C1, self.C2)
-        return [linear for linear in maps if linear is not None]
+    def _parts(self) -> list[Any]:
+        """The maps and the two normalisations, in the order of :func:`lspe.ops.fused.gate.gated_layers`."""
+        maps = ("B1", "B2", "A1", "A2", "B3", "C1", "C2") if self.lspe else ("B1", "B2", "A1", "A2", "B3")
+        return [self._modules[name] for name in (*maps, "norm_h", "norm_e")]
 
     def kind(self) -> tuple[object, ...]:
         """What layers have in common that are one operator."""
         return self.dim, self.lspe
 
-    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
-        """Whether the layer is one operator, alone or with others."""
-        if not (self.norm_h.is_ordinary() and self.norm_e.is_ordinary() and 0 <= self.dropout <= 1):
-            return False
-        return self.dim >= LANES and fusible(h, p, e, self.norm_h.weight, self.norm_e.weight, maps=self._maps())
+    @staticmethod
+    def are_fusible(layers: Sequence["GatedGCN"], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
+        """Whether layers of one kind are one operator."""
+        maps: list[nn.Module] = []
+        weights: list[Tensor] = []
+        for layer in layers:
+            *own_maps, norm_h, norm_e = layer._parts()
+            usual = norm_h.is_ordinary() and norm_e.is_ordinary() and 0 <= layer.dropout <= 1
+            if not usual or layer.dim < LANES:
+                return False
+            maps += own_maps
+            weights += [weight_and_bias(norm_h)[0], weight_and_bias(norm_e)[0]]
+        return fusible(h, p, e, *weights, maps=maps)
 
     def _as_in_c(self, nodes: int, edges: int) -> Layer:
         drops = self.training and self.dropout > 0
@@ -147,10 +158,7 @@ class GatedGCN(nn.Module):
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         """Layers of one kind, which are fusible, as one operator."""
         in_c = [layer._as_in_c(h.size(0), e.size(0)) for layer in layers]
-        parts: list[nn.Linear | BatchNorm] = []
-        for layer in layers:
-            parts += [*layer._maps(), layer.norm_h, layer.norm_e]
-        parameters = [parameter for part in parts for parameter in (part.weight, part.bias)]
+        parameters = [one for layer in layers for part in layer._parts() for one in weight_and_bias(part)]
         scale = graph.inverse_sqrt_size(h.dtype) if any(layer.size_norm for layer in layers) else None
 
         def plain(h: Tensor, p: Tensor | None, e: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:

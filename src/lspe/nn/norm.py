@@ -91,15 +91,14 @@ class BatchNorm(nn.BatchNorm1d):
 
     def is_ordinary(self) -> bool:
         """Whether a layer may compute it with other things in one: it has weights and statistics, and no listener."""
-        usual = self.affine and self.running_mean is not None
+        usual = self.affine and self._buffers.get("running_mean") is not None
         return usual and is_unchanged(self, BatchNorm) and not self._is_shared()
 
     def in_layer(self, rows: int) -> Norm:
         """What a layer in one operator needs of it, for so many rows; it is ordinary."""
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        of_rows, momentum = self.uses_rows(rows), self.momentum_now()
-        return Norm(of_rows, self.eps, momentum, self.running_mean, self.running_var, self.num_batches_tracked)
+        known: dict[str, Any] = self._buffers
+        statistics = (known["running_mean"], known["running_var"], known["num_batches_tracked"])
+        return Norm(self.uses_rows(rows), self.eps, self.momentum_now(), *statistics)
 
     def momentum_now(self) -> float:
         """How much the next rows count in the running statistics; without a momentum, as much as all before."""

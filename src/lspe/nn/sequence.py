@@ -14,7 +14,7 @@ from lspe.ops.choice import is_listened_to
 from lspe.ops.fused.layout import MOST_LAYERS
 
 JOINED = (GatedGCN, TowerPNA, SAN, GraphiT)
-"""Whose layers of one ``kind()`` are one operator, ``run(layers, h, p, e, graph)``, where each ``is_fusible``."""
+"""Whose layers of one ``kind()`` are one operator, ``run(layers, h, p, e, graph)``, where they ``are_fusible``."""
 
 
 def run_layers(
@@ -24,8 +24,9 @@ def run_layers(
     for together in _together(layers):
         if len(together) > 1:
             together[0].check(h, p, e, graph)
-            if all(layer.is_fusible(h, p, e, graph) for layer in together):
-                h, p, e = type(together[0]).run(together, h, p, e, graph)
+            kind = type(together[0])
+            if kind.are_fusible(together, h, p, e, graph):
+                h, p, e = kind.run(together, h, p, e, graph)
                 continue
         for layer in together:
             h, p, e = layer(h, p, e, graph)

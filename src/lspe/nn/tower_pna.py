@@ -35,7 +35,7 @@ class TowerPNA(PNA):
 
     def forward(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> tuple[Tensor, Tensor | None, Tensor]:
         self.check(h, p, e, graph)
-        if self.is_fusible(h, p, e, graph):
+        if self.are_fusible([self], h, p, e, graph):
             return self.run([self], h, p, e, graph)
         return self.equations(h, p, e, graph)
 
@@ -55,8 +55,12 @@ class TowerPNA(PNA):
         """What layers have in common that are one operator."""
         return self.dim, self.edge_dim, self.lspe, *_settings(self.aggregate_h)
 
-    def is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
-        """Whether the layer is one operator, alone or with others."""
+    @staticmethod
+    def are_fusible(layers: Sequence["TowerPNA"], h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
+        """Whether layers of one kind are one operator."""
+        return all(layer._is_fusible(h, p, e, graph) for layer in layers)
+
+    def _is_fusible(self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology) -> bool:
         aggregations, mixing = zip(*self._streams(), strict=True)
         usual = type(self) is TowerPNA and self.norm_h.is_ordinary() and 0 <= self.dropout <= 1 and self.dim >= LANES
         if not usual or not all(is_unchanged(one, PrincipalAggregation) for one in aggregations):

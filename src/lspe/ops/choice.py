@@ -113,7 +113,20 @@ def _is_ordinary(linear: nn.Module, dtype: torch.dtype, bias: bool) -> bool:
     """Whether a map is an ``nn.Linear``, with a bias or without, that nobody listens to."""
     if not is_unchanged(linear, nn.Linear):
         return False
-    return (linear.bias is not None) == bias and linear.weight.dtype is dtype
+    weight, its_bias = weight_and_bias(linear)
+    return (its_bias is not None) == bias and weight.dtype is dtype
+
+
+def weight_and_bias(part: nn.Module) -> tuple[Tensor, Tensor]:
+    """Both parameters of a map or a normalisation.
+
+    They are taken from where ``nn.Module`` keeps them: its search for an attribute takes as long as what is done with
+    it here, for hundreds of parameters in each step.
+    """
+    known = part._parameters
+    if "weight" in known and "bias" in known:
+        return known["weight"], known["bias"]  # type: ignore[return-value]
+    return part.weight, part.bias  # type: ignore[return-value]
 
 
 def is_unchanged(module: nn.Module, *kinds: type) -> bool:

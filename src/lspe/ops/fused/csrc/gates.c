@@ -39,30 +39,25 @@ static inline void clear(real *values, integer count) { memset(values, 0, (size_
 inlined void sum_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
     const integer padded = work->padded, parts = 2 + streams;
-    real total[padded], sum[streams * padded];
     for (integer node = first; node < end; node++) {
         const real *own = work->node + node * parts * padded;
-        clear(total, padded);
-        clear(sum, streams * padded);
-        for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
-            const integer edge = in_edge(work, slot), from = source_of(work, edge);
-            const real *at_source = work->node + (from * parts + AT_SOURCE) * padded;
-            const real *values = work->values + from * streams * padded;
-            real *logits = work->logits + edge * padded;
-            for (integer c = 0; c < padded; c += LANES) {
-                const vector logit = load(logits + c) + load(own + AT_TARGET * padded + c) + load(at_source + c);
-                const vector gate = sigmoid(logit);
-                store(logits + c, logit);
-                add_to(total + c, gate);
+        for (integer c = 0; c < padded; c += LANES) {
+            const vector at_target = load(own + AT_TARGET * padded + c);
+            vector total = all(0), sum[2] = {all(0), all(0)};
+            for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
+                const integer edge = in_edge(work, slot), from = source_of(work, edge);
+                real *logits = work->logits + edge * padded + c;
+                const vector at_source = load(work->node + (from * parts + AT_SOURCE) * padded + c);
+                const vector logit = load(logits) + at_target + at_source, gate = sigmoid(logit);
+                store(logits, logit);
+                total += gate;
                 for (integer stream = 0; stream < streams; stream++)
-                    add_to(sum + stream * padded + c, gate * load(values + stream * padded + c));
+                    sum[stream] += gate * load(work->values + (from * streams + stream) * padded + c);
             }
+            for (integer stream = 0; stream < streams; stream++)
+                store(work->sums[stream] + node * padded + c,
+                      load(own + (SELF + stream) * padded + c) + sum[stream] / (total + EPSILON));
         }
-        for (integer stream = 0; stream < streams; stream++)
-            for (integer c = 0; c < padded; c += LANES)
-                store(work->sums[stream] + node * padded + c, load(own + (SELF + stream) * padded + c)
-                                                                  + load(sum + stream * padded + c)
-                                                                        / (load(total + c) + EPSILON));
     }
 }
 

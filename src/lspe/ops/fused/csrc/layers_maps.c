@@ -39,13 +39,12 @@ static void pack_part_forward(const struct stack *stack, struct rows map, intege
 {
     const integer width = stack->width, padded = stack->padded;
     for (integer output = 0; output < padded; output += LANES) {
-        const integer left = width - output, outputs = left < 0 ? 0 : left < LANES ? left : LANES;
-        for (integer k = 0; k < width; k++) {
-            real *into = in_panels(to, width, padded, k, output);
-            for (integer c = 0; c < outputs; c++)
-                into[c] = row_at(map, output + c)[first + k];
-            for (integer c = outputs; c < LANES; c++)
-                into[c] = 0;
+        const integer step = in_panels(to, width, padded, 1, output) - in_panels(to, width, padded, 0, output);
+        real *const into = in_panels(to, width, padded, 0, output);
+        for (integer c = 0; c < LANES; c++) {
+            const real *from = output + c < width ? row_at(map, output + c) + first : NULL;
+            for (integer k = 0; k < width; k++)
+                into[k * step + c] = from == NULL ? 0 : from[k];
         }
     }
 }
