@@ -20,7 +20,7 @@ from lspe.data.words import DescriptorKind
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
 from lspe.predict import known
-from lspe.predict.blend import Blend
+from lspe.predict.blend import Blend, best_shares
 from lspe.training.fitting import seen_by_member
 from lspe.training.seeds_and_folds import evaluate_runs, open_runs
 from tests.small import SMILES, write_table
@@ -68,9 +68,10 @@ def test_the_run_predicts_what_was_scored(run: lspe.Run) -> None:
 def test_of_many_molecules_some_are_grown_on_and_kept(run: lspe.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_data(run.config)
     rows = np.sort(np.concatenate([data.splits["train"], data.splits["val"]]))
-    all_at_once = blending._predict(blending._fit(data, rows, 1), data, rows)
+    all_at_once = blending._in_pieces(blending._fit(data, rows, 1).predict_kinds, data, rows)
     monkeypatch.setattr(blending, "_AT_ONCE", 7)
-    np.testing.assert_array_equal(blending._predict(blending._fit(data, rows, 1), data, rows), all_at_once)
+    in_pieces = blending._in_pieces(blending._fit(data, rows, 1).predict_kinds, data, rows)
+    np.testing.assert_array_equal(in_pieces, all_at_once)
     monkeypatch.setattr(blending, "MOST_FOR_A_FOREST", 20)
     seen: list[int] = []
     monkeypatch.setattr(blending.Forest, "fit", lambda descriptors, y, *_, **__: seen.append(len(y)))
@@ -264,6 +265,19 @@ def test_weights_follow_the_validation_part() -> None:
     one, other = y + rng.normal(size=y.shape), y + rng.normal(size=y.shape)
     assert 0.3 < Blend.choose(y, one, other, "regression").networks < 0.7
     assert 0.15 < Blend.choose(y[:5], bad[:5], good[:5], "regression").networks < 0.5
+
+
+def test_the_best_of_several_parts_counts_most() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random((500, 1)) < 0.3).astype(np.float64)
+    informed = np.clip(0.3 + 0.6 * (y - 0.3) + 0.1 * rng.normal(size=y.shape), 0.01, 0.99)
+    parts = np.stack([rng.random(y.shape), informed, rng.random(y.shape)])
+    shares = best_shares(y, parts, "binary")
+    assert shares[1] > 0.9
+    assert sum(shares) == pytest.approx(1, abs=2e-3)
+    assert best_shares(y[:2], parts[:, :2], "binary") == pytest.approx([1 / 3] * 3, abs=0.2)
+    alike = np.stack([informed] * 3)
+    assert best_shares(y, alike, "binary") == pytest.approx([1 / 3] * 3, abs=1e-3)
 
 
 def test_members_are_for_one_division(tmp_path: Path) -> None:

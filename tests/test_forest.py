@@ -38,20 +38,26 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
     options = {"early_stopping": False, "random_state": 0}
     if task == "regression":
         extra = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(columns, target)
+        simple = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(descriptors, target)
         boosted = HistGradientBoostingRegressor(**options).fit(descriptors, target)
-        each = [extra.predict(columns), boosted.predict(descriptors)]
+        each = [extra.predict(columns), simple.predict(descriptors), boosted.predict(descriptors)]
     else:
         extra = ExtraTreesClassifier(200, random_state=0).fit(columns, target)
         random = RandomForestClassifier(200, random_state=0).fit(descriptors, target)
+        counted = RandomForestClassifier(200, random_state=0).fit(columns[:, 206:], target)
         boosted = HistGradientBoostingClassifier(**options).fit(descriptors, target)
-        each = [extra.predict_proba(columns), random.predict_proba(descriptors), boosted.predict_proba(descriptors)]
+        each = [extra.predict_proba(columns), random.predict_proba(descriptors)]
+        each += [counted.predict_proba(columns[:, 206:]), boosted.predict_proba(descriptors)]
         if task == "binary":
             each = [one[:, 1] for one in each]
     np.testing.assert_allclose(forest.predict(DESCRIPTORS).squeeze(), np.mean(each, axis=0), rtol=1e-9, atol=1e-9)
+    shares = np.arange(len(each)) / sum(range(len(each)))
+    weighed = forest.weighed(shares.tolist()).predict(DESCRIPTORS).squeeze()
+    np.testing.assert_allclose(weighed, np.average(each, axis=0, weights=shares), rtol=1e-9, atol=1e-9)
 
 
 def test_a_file_gives_back_the_same_forest(tmp_path: Path) -> None:
-    forest = Forest.fit(DESCRIPTORS, NUMBERS, "regression", outputs=1)
+    forest = Forest.fit(DESCRIPTORS, NUMBERS, "regression", outputs=1).weighed([0.2, 0.3, 0.5])
     forest.save(tmp_path / "forest.lspe")
     np.testing.assert_array_equal(
         Forest.open(tmp_path / "forest.lspe").predict(DESCRIPTORS), forest.predict(DESCRIPTORS)

@@ -20,7 +20,7 @@ from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.files import write_json
 from lspe.forest import Forest
-from lspe.predict.blend import COVERAGE, FOREST, Blend
+from lspe.predict.blend import COVERAGE, FOREST, Blend, best_shares
 from lspe.predict.calibration import expected_calibration_error
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
@@ -73,12 +73,15 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     if run.config.training.forest:
         parts = [seen_by_member(one.config, data).splits for one in runs]
         grown = [_grow(data, part["train"], threads) for part in parts]
-        of_validation = np.concatenate([predict(part["val"]) for predict, part in zip(grown, parts, strict=True)])
+        kinds = np.concatenate([grow(part["val"]) for grow, part in zip(grown, parts, strict=True)], axis=1)
+        shares = best_shares(validation.y, kinds, data.task)
+        of_validation = np.average(kinds, axis=0, weights=shares)
         forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
+        forest = forest.weighed(shares)
         forest.save(run.path / FOREST)
         weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
         on_val = Blended(validation, replace(validation, predicted=of_validation), weights)
-        of_test = _predict(forest, data, data.splits["test"])
+        of_test = _in_pieces(forest.predict, data, data.splits["test"])
         on_test = Blended(test, replace(test, predicted=of_test), weights)
     else:
         weights = Blend(1.0, 0.0)
@@ -95,9 +98,9 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
 
 
 def _grow(data: GraphData, rows: Index, threads: int) -> Predict:
-    """A forest grown on some rows, as what it predicts for others; it is forgotten afterwards."""
+    """A forest grown on some rows, as what its kinds predict for others; it is forgotten afterwards."""
     forest = _fit(data, rows, threads)
-    return lambda others: _predict(forest, data, others)
+    return lambda others: _in_pieces(forest.predict_kinds, data, others)
 
 
 def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
@@ -115,9 +118,10 @@ def _fit(data: GraphData, rows: Index, threads: int) -> Forest:
     )
 
 
-def _predict(forest: Forest, data: GraphData, rows: Index) -> Floats:
+def _in_pieces(predict: Callable[..., Floats], data: GraphData, rows: Index) -> Floats:
+    """What a forest says of rows, [..., rows, outputs]; not all descriptors have to fit into memory."""
     parts = np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE))
-    return np.concatenate([forest.predict(_descriptors(data, part), _extra(data, part)) for part in parts])
+    return np.concatenate([predict(_descriptors(data, part), _extra(data, part)) for part in parts], axis=-2)
 
 
 def _extra(data: GraphData, rows: Index) -> Array | None:

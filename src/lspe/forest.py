@@ -1,14 +1,15 @@
 """Trees on descriptors: what a chemist would use without a network, and a part of what tables are blended of.
 
-Several kinds count alike: extremely randomised trees on RDKit's descriptors and Morgan counts, boosted trees on the
-descriptors and, of classes, random forests on these. scikit-learn grows them; kept are plain arrays, so that a file
-needs neither pickle nor the scikit-learn that wrote it.
+There are several kinds: extremely randomised trees on RDKit's descriptors and Morgan counts and boosted trees on the
+descriptors; of numbers, extremely randomised trees on the descriptors; of classes, random forests on the descriptors
+and on the counts. They count alike until it is known how much each is worth (:meth:`Forest.weighed`). scikit-learn
+grows them; kept are plain arrays, so that a file needs neither pickle nor the scikit-learn that wrote it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +39,8 @@ class TreeSum:
     """The sum of many trees, then a link: [M, columns] → [M, K].
 
     In node i a row goes ``left[i]`` where its column ``feature[i]`` is at most ``threshold[i]``, else ``right[i]``.
-    A leaf leads to itself and adds ``value[i]`` [K]; ``start`` [K] is what all rows begin with.
+    A leaf leads to itself and adds ``value[i]`` [K]; ``start`` [K] is what all rows begin with. ``share``: how much the
+    sum counts beside those of the other kinds.
     """
 
     roots: NDArray[np.int64]
@@ -50,6 +52,7 @@ class TreeSum:
     start: Floats
     depth: int
     link: Link
+    share: float = 1.0
 
     def predict(self, columns: Array) -> Floats:
         """Values, or probabilities, [M, K]."""
@@ -77,7 +80,7 @@ class TreeSum:
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees for each target; a prediction is the mean over the kinds of trees.
+    """Trees for each target; a prediction is the mean over the kinds of trees, weighed by their shares.
 
     >>> forest = Forest.fit({"rdkit": ..., "morgan": ...}, y, "regression", outputs=1)
     >>> forest.predict({"rdkit": ..., "morgan": ...})  # [M, outputs]
@@ -114,9 +117,22 @@ class Forest:
 
     def predict(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
         """Values, or probabilities, [M, outputs]."""
+        shares = [trees.share for trees in self.targets[0]]
+        return np.asarray(np.average(self.predict_kinds(descriptors, extra), axis=0, weights=shares))
+
+    def predict_kinds(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
+        """The same of each kind of trees, [kinds, M, outputs]."""
         columns = _columns(descriptors, extra)
-        return np.concatenate(
-            [np.mean([trees.predict(columns) for trees in target], axis=0) for target in self.targets], axis=1
+        each = [np.stack([trees.predict(columns) for trees in target]) for target in self.targets]
+        return np.concatenate(each, axis=2)
+
+    def weighed(self, shares: Sequence[float]) -> Forest:
+        """The same trees, of which each kind counts as much as its share says, for all targets."""
+        return Forest(
+            tuple(
+                tuple(replace(trees, share=share) for trees, share in zip(target, shares, strict=True))
+                for target in self.targets
+            )
         )
 
     def arrays(self) -> dict[str, Array]:
@@ -132,7 +148,10 @@ class Forest:
 
     def about(self) -> list[list[dict[str, Any]]]:
         """What belongs to :meth:`arrays`, as plain values."""
-        return [[{"depth": trees.depth, "link": trees.link} for trees in target] for target in self.targets]
+        return [
+            [{"depth": trees.depth, "link": trees.link, "share": trees.share} for trees in target]
+            for target in self.targets
+        ]
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], about: Sequence[Sequence[Any]], place: str = "") -> Forest:
@@ -161,12 +180,12 @@ class Forest:
             raise CorruptFileError(f"{path} holds no forest ({error}): put back a copy of it, or train again") from None
 
 
-def _of_file(arrays: Mapping[str, Array], place: str, *, depth: int, link: Link) -> TreeSum:
+def _of_file(arrays: Mapping[str, Array], place: str, *, depth: int, link: Link, share: float = 1.0) -> TreeSum:
     parts: dict[str, Any] = {}
     for name in _ARRAYS:
         array = arrays[f"{place}/{name}"]
         parts[name] = array.astype(np.int64) if array.dtype.kind == "i" else array
-    return TreeSum(depth=depth, link=link, **parts)
+    return TreeSum(depth=depth, link=link, share=share, **parts)
 
 
 def _columns(descriptors: Mapping[DescriptorKind, Array], extra: Array | None) -> NDArray[np.float32]:
@@ -185,23 +204,31 @@ class _Grower:
     threads: int
 
     def trees(self, columns: Array, y: Array, weight: Array | None) -> tuple[TreeSum, ...]:
-        """All kinds; where all labels are the same, that one."""
+        """All kinds; where all labels are the same, that one, and for boosted trees without a class, others."""
         labels = np.unique(y)
         if len(labels) < 2:
-            return (self._constant(float(labels[0]) if len(labels) else 0.0),)
-        descriptors = columns[:, : -DESCRIPTOR_WIDTH["morgan"]]
-        grown = [self._forest(columns, y, weight, randomised=True)]
-        if self.task != "regression":
-            grown.append(self._forest(descriptors, y, weight, randomised=False))
+            constant = self._constant(float(labels[0]) if len(labels) else 0.0)
+            return (constant,) * (3 if self.task == "regression" else 4)
+        width, border = columns.shape[1], columns.shape[1] - DESCRIPTOR_WIDTH["morgan"]
+        everything, descriptors, counts = slice(0, width), slice(0, border), slice(border, width)
+        grown = [self._forest(columns, everything, y, weight, randomised=True)]
+        if self.task == "regression":
+            grown.append(self._forest(columns, descriptors, y, weight, randomised=True))
+        else:
+            grown.append(self._forest(columns, descriptors, y, weight, randomised=False))
+            grown.append(self._forest(columns, counts, y, weight, randomised=False))
         if self.task != "multiclass" or len(labels) == self.outputs:
-            grown.append(self._boosted(descriptors, y, weight))
+            grown.append(self._boosted(columns[:, descriptors], y, weight))
+        else:
+            grown.append(grown[0])
         return tuple(grown)
 
     def _constant(self, label: float) -> TreeSum:
         start = np.array([label]) if self.task != "multiclass" else np.eye(self.outputs)[int(label)]
         return _put_together([], np.zeros((0, len(start))), start, "identity")
 
-    def _forest(self, columns: Array, y: Array, weight: Array | None, *, randomised: bool) -> TreeSum:
+    def _forest(self, columns: Array, of: slice, y: Array, weight: Array | None, *, randomised: bool) -> TreeSum:
+        """Trees on some of the columns."""
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
         targets = 1 if self.task == "multiclass" else self.outputs
@@ -213,13 +240,13 @@ class _Grower:
             "n_jobs": self.threads,
         }
         if self.task == "regression":
-            model = ExtraTreesRegressor(max_features=0.1, **options).fit(columns, y, weight)
+            model = ExtraTreesRegressor(max_features=0.1, **options).fit(columns[:, of], y, weight)
         else:
             kind = ExtraTreesClassifier if randomised else RandomForestClassifier
-            model = kind(max_features="sqrt", **options).fit(columns, y, weight)
+            model = kind(max_features="sqrt", **options).fit(columns[:, of], y, weight)
         values = [self._leaf_values(one.tree_.value, model) / len(model.estimators_) for one in model.estimators_]
         nodes = [
-            (one.feature, one.threshold, one.children_left, one.children_right)
+            (one.feature + of.start, one.threshold, one.children_left, one.children_right)
             for one in (tree.tree_ for tree in model.estimators_)
         ]
         return _put_together(nodes, np.concatenate(values), np.zeros(values[0].shape[1]), "identity")

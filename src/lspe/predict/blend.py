@@ -26,9 +26,8 @@ COVERAGE = 0.9
 """The share of true values that intervals are to hold."""
 
 Floats = NDArray[np.float64]
-_STEPS = 20
-_WORTH_OF_HALVES = 10
-"""As many validation molecules as would have to speak against counting both alike."""
+_WORTH_OF_ALIKE = 10
+"""As many validation molecules as would have to speak against counting all alike."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +45,8 @@ class Blend:
 
     @classmethod
     def choose(cls, y: Floats, networks: Floats, forest: Floats, task: TaskKind) -> Blend:
-        """The weights with the lowest squared error, or log-loss, of molecules that neither was trained on.
-
-        Few molecules say little: the weights are drawn towards halves, as if some more had spoken for these.
-        """
-        candidates = np.linspace(0, 1, _STEPS + 1)
-        losses = [mean_loss(y, weight * networks + (1 - weight) * forest, task) for weight in candidates]
-        best = float(candidates[int(np.argmin(losses))])
-        count = len(y)
-        weight = round((count * best + _WORTH_OF_HALVES / 2) / (count + _WORTH_OF_HALVES), 3)
+        """The :func:`best_shares` of the two."""
+        weight = best_shares(y, np.stack([networks, forest]), task)[0]
         return cls(weight, round(1 - weight, 3))
 
     def with_intervals(self, y: Floats, predicted: Floats) -> Blend:
@@ -101,6 +93,26 @@ class Blend:
         if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):
             raise UserError(f"{path} is damaged: its weights do not add up to 1. Put back a copy of it, or train again")
         return weights
+
+
+def best_shares(y: Floats, parts: Floats, task: TaskKind) -> list[float]:
+    """How much each of several predictions [parts, M, outputs] is to count, 1 in all.
+
+    The shares with the lowest squared error, or log-loss, of molecules that none was trained on. Few molecules say
+    little: they are drawn towards equal shares, as if some more had spoken for these.
+    """
+    from scipy.optimize import minimize
+
+    equal = np.full(len(parts), 1 / len(parts))
+
+    def loss(shares: Floats) -> float:
+        return mean_loss(y, np.tensordot(shares, parts, 1), task)
+
+    sums_to_one = {"type": "eq", "fun": lambda shares: shares.sum() - 1}
+    found = minimize(loss, equal, bounds=[(0, 1)] * len(parts), constraints=sums_to_one, method="SLSQP").x
+    best = found / found.sum() if np.isfinite(found).all() and loss(found) <= loss(equal) else equal
+    drawn = (len(y) * best + _WORTH_OF_ALIKE * equal) / (len(y) + _WORTH_OF_ALIKE)
+    return [round(float(share), 3) for share in drawn]
 
 
 def mean_loss(y: Floats, predicted: Floats, task: TaskKind) -> float:
