@@ -22,7 +22,7 @@ from lspe.experiment import (
     with_own_data,
     with_protocol,
 )
-from lspe.experiment.data import fit_to_data, load_data, mean_log_degree
+from lspe.experiment.data import DROPOUT, fit_to_data, load_data, mean_log_degree
 from lspe.features import CategoricalFeatures
 
 ZINC = "zinc/gatedgcn-lspe"
@@ -213,6 +213,15 @@ def test_the_size_of_a_vocabulary_made_from_the_data_is_theirs(
     made = CategoricalFeatures(node_types=9, edge_types=5, vocabulary=tuple("CNO"), unknown=True)
     fitted = fit_to_data(read_experiment("nci/gatedgcn-lspe"), replace(data, features=made))
     assert fitted.features == CategoricalFeatures(node_types=9, edge_types=5)
+
+
+def test_dropout_may_be_left_to_the_task(prepared: Callable[..., tuple[Experiment, GraphData]]) -> None:
+    for task, expected in (("regression", DROPOUT["numbers"]), ("binary", DROPOUT["classes"])):
+        experiment, data = prepared(task, "model.dropout=null", "model.head_dropout=null")
+        model = fit_to_data(experiment, data).model
+        assert (model.dropout, model.head_dropout) == expected
+        experiment, _ = prepared(task, "model.dropout=0.2", "model.head_dropout=null")
+        assert fit_to_data(experiment, data).model.dropout == 0.2
 
 
 def test_delta_is_the_papers_on_zinc(shared_data: Path) -> None:

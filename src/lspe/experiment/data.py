@@ -6,7 +6,8 @@ import numpy as np
 
 from lspe.config import ConfigError
 from lspe.data import BatchLoader, GraphData, PackedGraphs, load_benchmark
-from lspe.data.words import DescriptorKind, Level
+from lspe.data.words import DescriptorKind, Level, TaskKind
+from lspe.experiment.network import ModelConfig
 from lspe.experiment.protocol import FEWEST_EPOCHS
 from lspe.experiment.sampling import steps_per_epoch, with_sampling
 from lspe.experiment.task import Task, scores_for
@@ -14,6 +15,9 @@ from lspe.experiment.value import OWN, Experiment
 from lspe.features import Features, table_sizes
 from lspe.locations import Root
 from lspe.nn.readout import READOUTS, Readout, level_of
+
+DROPOUT = {"numbers": (0.1, 0.0), "classes": (0.3, 0.3)}
+"""In the layers and in the head, where it is left to the task; see docs/own-data.md for what was tried."""
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
@@ -36,7 +40,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
-    """Fill in what the data decide: the task of one's own data, feature tables that were made from them, PNA's δ."""
+    """Fill in what the data decide: the task of one's own data, feature tables made from them, dropout, PNA's δ."""
     experiment = _with(experiment, "features", _features(experiment, data.features))
     if experiment.dataset == OWN:
         scores = scores_for(data.task, data.level)
@@ -61,11 +65,20 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     if data.extra_names:
         wider = experiment.model.model_copy(update={"extra": len(data.extra_names)})
         experiment = _with(experiment, "model", wider)
+    experiment = _with(experiment, "model", _with_dropout(experiment.model, data.task))
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))
         experiment = _with(experiment, "model", model.model_copy(update={"delta": delta}))
     return _with_epochs_by_steps(with_sampling(experiment, data), data)
+
+
+def _with_dropout(model: ModelConfig, task: TaskKind) -> ModelConfig:
+    """With a number where dropout is left to the task."""
+    chosen = dict(
+        zip(("dropout", "head_dropout"), DROPOUT["numbers" if task == "regression" else "classes"], strict=True)
+    )
+    return model.model_copy(update={name: part for name, part in chosen.items() if getattr(model, name) is None})
 
 
 def _with_epochs_by_steps(experiment: Experiment, data: GraphData) -> Experiment:

@@ -35,7 +35,7 @@ class GatedGCNConfig(NetworkConfig):
             GatedGCN(
                 self.hidden_dim,
                 lspe=self.lspe,
-                dropout=self.dropout,
+                dropout=self.drops,
                 size_norm=self.size_norm,
                 residual=self.residual,
             )
@@ -77,7 +77,7 @@ class PNAConfig(NetworkConfig):
         options: dict[str, Any] = {
             "delta": self.delta or 1.0,
             "lspe": self.lspe,
-            "dropout": self.dropout,
+            "dropout": self.drops,
             "size_norm": self.size_norm,
             "residual": self.residual,
             "aggregators": self.aggregators,
@@ -95,7 +95,7 @@ class SANConfig(NetworkConfig):
 
     def build_layers(self) -> list[nn.Module]:
         gamma = nn.Parameter(torch.tensor([self.gamma]))
-        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.drops, "residual": self.residual}
         return [SAN(self.hidden_dim, self.heads, gamma=gamma, **options) for _ in range(self.layers)]
 
 
@@ -106,7 +106,7 @@ class GraphiTConfig(NetworkConfig):
     steps: Positive = 16
 
     def build_layers(self) -> list[nn.Module]:
-        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.dropout, "residual": self.residual}
+        options: dict[str, Any] = {"lspe": self.lspe, "dropout": self.drops, "residual": self.residual}
         return [
             GraphiT(self.hidden_dim, self.heads, beta=self.beta, steps=self.steps, **options)
             for _ in range(self.layers)
@@ -125,7 +125,7 @@ def _with_feed_forward(model: NetworkConfig, layers: list[nn.Module]) -> list[nn
     """A feed-forward block behind each layer, where the network has them."""
     if model.feed_forward == "none":
         return layers
-    blocks = (FeedForward(model.hidden_dim, model.feed_forward, dropout=model.dropout) for _ in layers)
+    blocks = (FeedForward(model.hidden_dim, model.feed_forward, dropout=model.drops) for _ in layers)
     return [one for layer, block in zip(layers, blocks, strict=True) for one in (layer, block)]
 
 
@@ -138,13 +138,14 @@ def _layers(model: NetworkConfig) -> list[nn.Module]:
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
     width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
-    beside = DescriptorInput(width, model.hidden_dim, dropout=model.dropout) if width else None
+    beside = DescriptorInput(width, model.hidden_dim, dropout=model.drops) if width else None
     read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
     head_dim = read_out + (0 if beside is None else model.hidden_dim)
+    head_drops = model.head_dropout or 0.0
     return Network(
         embedder_for(features, model.hidden_dim, model.edge_width),
         _layers(model),
-        Head(head_dim, outputs, hidden=model.head_layers, dropout=model.head_dropout),
+        Head(head_dim, outputs, hidden=model.head_layers, dropout=head_drops),
         dim=model.hidden_dim,
         encoding=model.encoding,
         k=model.k,
@@ -158,6 +159,6 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
         readout=model.readout,
         normalize_positions=model.normalize_positions,
         position_epsilon=model.position_epsilon,
-        dropout=model.head_dropout,
+        dropout=head_drops,
         descriptors=beside,
     )

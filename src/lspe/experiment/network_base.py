@@ -24,7 +24,8 @@ class NetworkConfig(Strict):
     """Width, depth, encodings, positions and readout; the layers are those of each network's own.
 
     ``head_layers``: hidden ones behind the readout, each half as wide as the one before. ``norm``: what normalises
-    inside the layers and feed-forward blocks.
+    inside the layers and feed-forward blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them;
+    ``null``: by the task (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers.
     """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
@@ -38,9 +39,9 @@ class NetworkConfig(Strict):
     normalize_encoding: bool = False
     final: Final = "structure"
     readout: Readout = "mean"
-    dropout: Probability = 0.0
+    dropout: Probability | None = 0.0
     head_layers: Annotated[int, Field(ge=0, le=6)] = 2
-    head_dropout: Probability = 0.0
+    head_dropout: Probability | None = 0.0
     residual: bool = True
     feed_forward: Literal["none"] | Normed = "none"
     norm: Normalisation = "batch"
@@ -63,6 +64,11 @@ class NetworkConfig(Strict):
                     f"{parts} {what} cannot share hidden_dim={self.hidden_dim} evenly: choose a number that divides it"
                 )
         return self
+
+    @property
+    def drops(self) -> float:
+        """The dropout in the layers; none where it is left to a task that is not known yet."""
+        return self.dropout or 0.0
 
     @property
     def edge_width(self) -> int:

@@ -52,7 +52,7 @@ class LSPEConfig(NetworkConfig):
                 self.conv, self.hidden_dim, self.edge_width, self.conv_args, lspe=self.lspe
             )
             update = make_mlp(2 * self.hidden_dim + self.edge_width, self.edge_width) if self.update_edges else None
-            options: dict[str, Any] = {"dropout": self.dropout, "residual": self.residual}
+            options: dict[str, Any] = {"dropout": self.drops, "residual": self.residual}
             layers.append(LSPE(conv_h, conv_p, self.hidden_dim, join=join, edge_update=update, **options))
         try_layer(layers[0], self.conv, dim=self.hidden_dim, edge_dim=self.edge_width, lspe=self.lspe)
         return layers
@@ -72,7 +72,7 @@ class GPSConfig(NetworkConfig):
             conv_h, conv_p, join = make_convs(
                 self.conv, self.hidden_dim, self.edge_width, self.conv_args, lspe=self.lspe
             )
-            options: dict[str, Any] = {"dropout": self.dropout, "residual": self.residual}
+            options: dict[str, Any] = {"dropout": self.drops, "residual": self.residual}
             layers.append(GPS(conv_h, conv_p, self.hidden_dim, self.heads, join=join, **options))
         try_layer(layers[0], self.conv, dim=self.hidden_dim, edge_dim=self.edge_width, lspe=self.lspe)
         return layers
@@ -94,7 +94,7 @@ class OwnConfig(NetworkConfig):
             "dim": self.hidden_dim,
             "edge_dim": self.edge_width,
             "lspe": self.lspe,
-            "dropout": self.dropout,
+            "dropout": self.drops,
             "residual": self.residual,
         }
         layers = [make_part(part, self.layer, known, self.layer_args, "model.layer_args") for _ in range(self.layers)]
