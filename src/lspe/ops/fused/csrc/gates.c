@@ -54,9 +54,10 @@ inlined void sum_rows(const struct gate *work, const integer streams, integer fi
                 for (integer stream = 0; stream < streams; stream++)
                     sum[stream] += gate * load(work->values + (from * streams + stream) * padded + c);
             }
+            const vector share = 1 / (total + EPSILON);
             for (integer stream = 0; stream < streams; stream++)
                 store(work->sums[stream] + node * padded + c,
-                      load(own + (SELF + stream) * padded + c) + sum[stream] / (total + EPSILON));
+                      load(own + (SELF + stream) * padded + c) + sum[stream] * share);
         }
     }
 }
