@@ -228,6 +228,21 @@ def tabulate(out: Path) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def tabulate_trust(out: Path) -> str:
+    """How far to trust our default: the share of test values in their 90 % intervals, or the calibration error."""
+    rows = [["table", "what", "random splits", "scaffold"], ["---"] * 4]
+    for table in TABLES:
+        what = "coverage" if metric_of(table) == "rmse" else "calibration_error"
+        cells = []
+        for splits in (SPLITS[:-1], SPLITS[-1:]):
+            paths = [place_of(out, Job(table, split), "lspe") for split in splits]
+            values = [json.loads(path.read_text())[what] for path in paths if path.exists()]
+            cells.append(f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "")
+        if any(cells):
+            rows.append([table, what.replace("_", " "), *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def _cell(paths: list[Path]) -> str:
     found = [json.loads(path.read_text()) for path in paths if path.exists()]
     if not found:
@@ -264,7 +279,7 @@ def main(words: list[str] | None = None) -> None:
                 print(
                     f"{table}, {split}, {method}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr
                 )
-    print(tabulate(arguments.out))
+    print(tabulate(arguments.out), tabulate_trust(arguments.out), sep="\n\n")
 
 
 if __name__ == "__main__":

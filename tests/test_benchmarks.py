@@ -185,6 +185,7 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     tables.main(arguments)
     assert [file.stat().st_mtime_ns for file in files] == before
     assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
+    assert "| small | calibration error | 0." in tables.tabulate_trust(tmp_path / "out")
 
 
 def test_a_start_is_judged_on_molecules_it_has_not_seen(
