@@ -185,7 +185,8 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     tables.main(arguments)
     assert [file.stat().st_mtime_ns for file in files] == before
     assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
-    assert "| small | calibration error | 0." in tables.tabulate_trust(tmp_path / "out")
+    tables.place_of(tmp_path / "out", tables.Job("small", "0"), "lspe").write_text('{"calibration_error": 0.03}')
+    assert "| small | calibration error | 0.030 (0.030 to 0.030) |  |" in tables.tabulate_trust(tmp_path / "out")
 
 
 def test_a_start_is_judged_on_molecules_it_has_not_seen(
