@@ -113,6 +113,21 @@ def test_scaffold_split_keeps_scaffolds_together_and_is_always_the_same() -> Non
     assert [len(part) for part in scaffold_split(scaffolds[shuffled], (0.6, 0.2, 0.2)).values()] == [12, 4, 4]
 
 
+def test_scaffold_split_of_rows_sorted_by_their_label_has_both_in_every_part() -> None:
+    scaffolds, labels = np.arange(100) // 2, np.repeat([1, 0], 50)
+    by_row = scaffold_split(scaffolds)
+    assert [len(np.unique(labels[part])) for part in by_row.values()] == [2, 1, 1]
+    drawn = scaffold_split(scaffolds, labels=labels)
+    check_partition(drawn, 100, "test")
+    assert [len(np.unique(labels[part])) for part in drawn.values()] == [2, 2, 2]
+    assert [len(part) for part in drawn.values()] == [80, 10, 10]
+    assert all(len(set(scaffolds[part])) * 2 == len(part) for part in drawn.values())
+    again = scaffold_split(scaffolds, labels=labels)
+    assert all((drawn[name] == again[name]).all() for name in drawn)
+    mixed = np.tile([1, 0], 50)
+    assert all((scaffold_split(scaffolds, labels=mixed)[name] == by_row[name]).all() for name in by_row)
+
+
 def test_scaffold_split_of_tox21_is_ogbs(shared_data: Path) -> None:
     import pandas as pd
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lspe.data.errors import DataError
 from lspe.data.packed.pointers import Index
@@ -112,18 +112,36 @@ def k_folds(
     ]
 
 
-def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1)) -> Splits:
+def scaffold_split(
+    scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1), labels: ArrayLike | None = None
+) -> Splits:
     """Molecules of one scaffold stay together: the large groups train, the small ones validate and test.
 
     Groups are taken by size, then by first member, both descending, into the first part that has room for
-    them, as DeepChem and OGB do it. Nothing is drawn at random.
+    them, as DeepChem and OGB do it. Nothing is drawn at random, unless a part would lack one of the ``labels``, as
+    it does where rows are sorted by them: then groups of one size are taken in an order that is drawn, always the same.
     """
     _, first, group, size = np.unique(np.asarray(scaffolds), return_index=True, return_inverse=True, return_counts=True)
     count = len(group)
     split_sizes(count, fractions)
+    splits = by_code(_filled_by_size(size, first, fractions)[group])
+    if labels is not None and _lacks_a_label(splits, np.asarray(labels)):
+        drawn = np.random.default_rng(0).permutation(len(size))
+        splits = by_code(_filled_by_size(size, drawn, fractions)[group])
+    for (name, members), fraction in zip(splits.items(), fractions, strict=True):
+        if fraction > 0 and not len(members):
+            raise DataError(
+                f"divided by scaffold, the {name} part stays empty: {size.max()} of {count} molecules share one "
+                "scaffold. Use a random split."
+            )
+    return splits
+
+
+def _filled_by_size(size: Index, among_equals: Index, fractions: Fractions) -> Index:
+    """The part of each group, which are taken by size and then by another number, both descending."""
+    count, filled = int(size.sum()), [0, 0, 0]
     part_of_group = np.empty(len(size), dtype=np.int64)
-    filled = [0, 0, 0]
-    for number in np.lexsort((first, size))[::-1]:
+    for number in np.lexsort((among_equals, size))[::-1]:
         after = filled[0] + size[number]
         if after <= fractions[0] * count:
             part = 0
@@ -133,13 +151,12 @@ def scaffold_split(scaffolds: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1))
             part = 2
         filled[part] += int(size[number])
         part_of_group[number] = part
-    for name, fraction, members in zip(NAMES, fractions, filled, strict=True):
-        if fraction > 0 and not members:
-            raise DataError(
-                f"divided by scaffold, the {name} part stays empty: {size.max()} of {count} molecules share one "
-                "scaffold. Use a random split."
-            )
-    return by_code(part_of_group[group])
+    return part_of_group
+
+
+def _lacks_a_label(splits: Splits, labels: NDArray[np.generic]) -> bool:
+    known = len(np.unique(labels))
+    return any(len(part) and len(np.unique(labels[part])) < known for part in splits.values())
 
 
 _PARTS = {

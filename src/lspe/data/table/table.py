@@ -156,7 +156,7 @@ class Table:
     def _splits(self, data: GraphData, split: str, fractions: Fractions, seed: int) -> Splits:
         labels = data.strata
         if split == "scaffold" and data.groups is not None:
-            return scaffold_split(data.groups, fractions)
+            return scaffold_split(data.groups, fractions, labels)
         if split == "column" and self.split_column is not None:
             rows = data.graphs.column("table_row")
             said = self.values[self.split_column].select(np.searchsorted(self.numbers, rows))
