@@ -249,7 +249,8 @@ def _cell(paths: list[Path]) -> str:
         return ""
     scores = [one["score"] for one in found]
     spread = f" ± {np.std(scores):.3f}" if len(scores) > 1 else ""
-    return f"{np.mean(scores):.3f}{spread} ({np.mean([one['seconds'] for one in found]):.0f} s)"
+    some = f", {len(found)} of {len(paths)} splits" if len(found) < len(paths) else ""
+    return f"{np.mean(scores):.3f}{spread} ({np.mean([one['seconds'] for one in found]):.0f} s{some})"
 
 
 def main(words: list[str] | None = None) -> None:
