@@ -8,8 +8,8 @@ ZINC and CIFAR10 in the data root ($LSPE_DATA) or the network. What a CASE may b
 - pyg: the same with convolutions as one writes them with PyG's ``MessagePassing`` (benchmarks/message_passing.py).
 - floor: the products of matrices of forward and backward alone (benchmarks/floor.py).
 - inference: forward only, fused and plain in turns, in a process that does nothing else, as people predict. The first
-  dozens of batches are not counted: plain PyTorch was seen to change its speed by half meanwhile, for a reason that was
-  not looked into.
+  dozens of batches are not counted: plain PyTorch was seen to change its speed by half meanwhile, for a reason that is
+  not known (page faults are not it).
 - epoch, of the cases on ZINC: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000
   graphs. Each has a process of its own for these, whose largest memory is peak.
 

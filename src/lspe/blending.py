@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lspe.data import GraphData
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
+from lspe.data.splits import Splits
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import COVERAGE, FOREST, Blend, best_shares
@@ -27,7 +28,6 @@ from lspe.training.fitting import seen_by_member
 from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
 
 Floats = NDArray[np.float64]
-Predict = Callable[[Index], Floats]
 
 MOST_FOR_A_FOREST = 50_000
 """Molecules a forest is grown on, whose descriptors are in memory together; of more, as many drawn at random."""
@@ -72,8 +72,7 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     started = time.perf_counter()
     if run.config.training.forest:
         parts = [seen_by_member(one.config, data).splits for one in runs]
-        grown = [_grow(data, part["train"], threads) for part in parts]
-        kinds = np.concatenate([grow(part["val"]) for grow, part in zip(grown, parts, strict=True)], axis=1)
+        kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
         shares = best_shares(validation.y, kinds, data.task)
         of_validation = np.average(kinds, axis=0, weights=shares)
         forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
@@ -97,10 +96,9 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     return on_test
 
 
-def _grow(data: GraphData, rows: Index, threads: int) -> Predict:
-    """A forest grown on some rows, as what its kinds predict for others; it is forgotten afterwards."""
-    forest = _fit(data, rows, threads)
-    return lambda others: _in_pieces(forest.predict_kinds, data, others)
+def _held_out_kinds(data: GraphData, part: Splits, threads: int) -> Floats:
+    """What each kind of tree, grown on the training rows of a part, predicts for its validation rows."""
+    return _in_pieces(_fit(data, part["train"], threads).predict_kinds, data, part["val"])
 
 
 def _fit(data: GraphData, rows: Index, threads: int) -> Forest:

@@ -204,7 +204,7 @@ class _Grower:
     threads: int
 
     def trees(self, columns: Array, y: Array, weight: Array | None) -> tuple[TreeSum, ...]:
-        """All kinds; where all labels are the same, that one, and for boosted trees without a class, others."""
+        """All kinds, or as often a constant; where a class is missing, the first kind stands for boosted trees."""
         labels = np.unique(y)
         if len(labels) < 2:
             constant = self._constant(float(labels[0]) if len(labels) else 0.0)

@@ -17,7 +17,7 @@ from lspe.locations import Root
 from lspe.nn.readout import READOUTS, Readout, level_of
 
 DROPOUT = {"numbers": (0.1, 0.0), "classes": (0.3, 0.3)}
-"""In the layers and in the head, where it is left to the task; see docs/own-data.md for what was tried."""
+"""In the layers and in the head, where it is left to the task; docs/benchmarks.md says what was tried."""
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
