@@ -185,6 +185,6 @@ def center_and_normalize(p: Tensor, batch: Tensor, num_graphs: int, eps: float =
     """
     zeros = p.new_zeros(num_graphs, p.size(1))
     count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(-1).to(p.dtype)
-    p = p - (zeros.index_add(0, batch, p) / count)[batch]
+    p = p - (zeros.index_add(0, batch, p) / count).index_select(0, batch)
     norm = torch.sqrt(zeros.index_add(0, batch, p * p) + eps)
-    return p / norm[batch]
+    return p / norm.index_select(0, batch)

@@ -54,8 +54,7 @@ def gated_layers(
     memory = None
     if torch.is_grad_enabled() or any(norm.of_rows for layer in layers for norm in layer.norms):
         memory = Lease(len(layers), _memory(h, p, e), h.dtype)
-    order = (edges.edge_index, edges.cuts, *edges.by_target, *edges.by_source)
-    arguments = (h, p, e, layers, memory, scale, order, *parameters)
+    arguments = (h, p, e, layers, memory, scale, edges, *parameters)
     try:
         if p is None:
             h_new, e_new = _layers_without_positions(
@@ -76,11 +75,11 @@ def _forward(
     layers: Sequence[Layer],
     memory: Lease | None,
     scale: Tensor | None,
-    order: Sequence[Tensor],
+    edges: Edges,
     *parameters: Tensor,
 ) -> list[Tensor]:
     new = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
-    call = _common(layers, scale, order, parameters, memory, h.size(0), p is not None)
+    call = _common(layers, scale, edges, parameters, memory, p is not None)
     call["in"] = [None if x is None else unit_rows(x) for x in (h, e, p)]
     library_for(h).call("gated_layers_forward", out=new, **call)
     counters = [norm.batches for layer in layers for norm in layer.norms if norm.of_rows and norm.batches is not None]
@@ -98,29 +97,27 @@ def _memory(h: Tensor, p: Tensor | None, e: Tensor) -> int:
 def _common(
     layers: Sequence[Layer],
     scale: Tensor | None,
-    order: Sequence[Tensor],
+    edges: Edges,
     parameters: Sequence[Tensor],
     memory: Lease | None,
-    nodes: int,
     positions: bool,
 ) -> dict[str, Any]:
     """What both directions take."""
-    edge_index, cuts, in_start, in_edge, out_start, out_edge = order
+    source, target = edges.edge_index
+    in_start, in_edge = edges.by_target
     each = len(parameters) // len(layers)
     return {
         "threads": threads(),
         "count": len(layers),
         "positions": positions,
         "edges": {
-            "nodes": nodes,
-            "source": edge_index[0],
-            "target": edge_index[1],
+            "nodes": edges.num_nodes,
+            "source": source,
+            "target": target,
             "in_start": in_start,
             "in_edge": in_edge,
-            "out_start": out_start,
-            "out_edge": out_edge,
         },
-        "cuts": cuts,
+        "cuts": edges.cuts,
         "scale": scale,
         "memory": [] if memory is None else memory.tensors(),
         "layer": [_layer(layer, parameters[n * each : (n + 1) * each]) for n, layer in enumerate(layers)],
@@ -143,16 +140,18 @@ def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:
 def _gradient(
     arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    h, p, e, layers, memory, scale, order, *parameters = arguments
+    h, p, e, layers, memory, scale, edges, *parameters = arguments
     given = (gradients[0], gradients[-1], None if p is None else gradients[1])
     found = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
     of_parameters = h.new_empty(sum(parameter.numel() for parameter in parameters))
+    call = _common(layers, scale, edges, parameters, memory, p is not None)
+    call["edges"]["out_start"], call["edges"]["out_edge"] = edges.by_source
     library_for(h).call(
         "gated_layers_backward",
         out_gradient=[None if x is None else unit_rows(x) for x in given],
         in_gradient=found,
         parameters_gradient=of_parameters,
-        **_common(layers, scale, order, parameters, memory, h.size(0), p is not None),
+        **call,
     )
     memory.give_back()
     of_h, of_e, of_p = found

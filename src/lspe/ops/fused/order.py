@@ -24,12 +24,12 @@ def edges_by_end(end: Tensor, rows: int) -> tuple[Tensor, Tensor]:
 
 def cuts_of(edge_index: Tensor, num_nodes: int) -> Tensor:
     """See :attr:`lspe.ops.Edges.cuts`."""
-    pieces = min(_MOST_PIECES, num_nodes // _NODES_PER_PIECE + 1)
+    pairs = -(-num_nodes // (2 * _NODES_PER_PIECE))  # of pieces: two threads have the same to do
+    pieces = max(1, min(_MOST_PIECES, 2 * pairs))
     cuts = edge_index.new_empty(2, pieces + 1)
     library_for(_ANY).call(
         "find_cuts",
         nodes=num_nodes,
-        nodes_a_piece=max(_NODES_PER_PIECE, -(-num_nodes // pieces)),
         pieces=pieces,
         source=edge_index[0],
         target=edge_index[1],

@@ -54,11 +54,11 @@ struct edge_order {
 };
 enum answer edges_by_end(const struct edge_order *call);
 
-/* Cuts a batch into pieces of about `nodes_a_piece` nodes that no edge joins, and whose edges stand together. `cuts`
-   [2, pieces + 1]: where the nodes and where the edges of each piece begin; the last ones are empty where there are
-   fewer. `room` is for one number more than there are edges. */
+/* Cuts a batch into pieces that no edge joins, and whose edges stand together: the first such place behind each of
+   `pieces` equal shares of the nodes. `cuts` [2, pieces + 1]: where the nodes and where the edges of each piece begin;
+   the last ones are empty where there are fewer. `room` is for one number more than there are edges. */
 struct edge_cuts {
-    integer nodes, nodes_a_piece, pieces;
+    integer nodes, pieces;
     struct indices source, target, room, cuts;
 };
 enum answer find_cuts(const struct edge_cuts *call);

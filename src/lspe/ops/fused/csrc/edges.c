@@ -38,19 +38,18 @@ enum answer find_cuts(const struct edge_cuts *call)
         const integer end = source[edge] < target[edge] ? source[edge] : target[edge];
         lowest[edge] = end < lowest[edge + 1] ? end : lowest[edge + 1];
     }
-    integer highest = -1, piece = 0;
+    integer highest = -1, piece = 0, share = 1;
     cuts[0] = cuts[pieces + 1] = 0;
-    for (integer edge = 0; edge <= count; edge++) {
-        const _Bool closed = lowest[edge] > highest, large = lowest[edge] - cuts[piece] >= call->nodes_a_piece;
-        if (closed && large && edge < count && piece + 1 < pieces) {
+    for (integer edge = 0; edge < count; edge++) {
+        const _Bool closed = lowest[edge] > highest, large = lowest[edge] * pieces >= share * nodes;
+        if (closed && large && lowest[edge] > 0) {
             piece++;
             cuts[piece] = lowest[edge];
             cuts[pieces + 1 + piece] = edge;
+            share = lowest[edge] * pieces / nodes + 1;
         }
-        if (edge < count) {
-            highest = source[edge] > highest ? source[edge] : highest;
-            highest = target[edge] > highest ? target[edge] : highest;
-        }
+        highest = source[edge] > highest ? source[edge] : highest;
+        highest = target[edge] > highest ? target[edge] : highest;
     }
     for (piece++; piece <= pieces; piece++) {
         cuts[piece] = nodes;
