@@ -3,22 +3,26 @@
     python -m benchmarks.tables --out results/tables                    # everything that is not there yet
     python -m benchmarks.tables --tables freesolv esol --splits 0 1     # some of it
     python -m benchmarks.tables --peers PYTHON      # with LightGBM and chemprop, in an environment with the extra bench
+    python -m benchmarks.tables --sizes 100 300 1000                    # learning curves
 
 Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. Splits 0 to
 4 are random (80/10/10), ``scaffold`` is by scaffold. All methods may use the validation part as they like: forests
-learn from it, chemprop and our networks choose epochs by it. Where chemprop has no number for a molecule, because a
-descriptor of its own is not defined, the mean of the others stands for it, and the file says of how many.
+learn from it, chemprop and our networks choose epochs by it. With a size, so many molecules that are not tested are
+drawn, a ninth of them for validation, and all of the test part is predicted. Where chemprop has no number for a
+molecule, because a descriptor of its own is not defined, the mean of the others stands for it, and the file says of how
+many.
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +53,32 @@ OURS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A table under one division."""
+    """A table under one division, whole or with so many molecules that are not tested."""
 
     table: str
     split: str
+    size: int | None = None
 
     @property
     def path(self) -> Path:
-        return Path(os.environ["LSPE_DATA"]) / TABLES[self.table][0]
+        if self.size is None:
+            return Path(os.environ["LSPE_DATA"]) / TABLES[self.table][0]
+        path = Path(tempfile.gettempdir(), "lspe-tables", f"{self.table}-{self.split}-{self.size}.csv")
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            self._drawn().to_csv(path, index=False)
+        return path
+
+    def _drawn(self) -> pd.DataFrame:
+        data = Job(self.table, self.split).data()
+        others = np.concatenate([data.splits["train"], data.splits["val"]])
+        drawn = np.random.default_rng(0).permutation(others)[: self.size]
+        parts = {"val": drawn[: len(drawn) // 9], "train": drawn[len(drawn) // 9 :], "test": data.splits["test"]}
+        labels = data.graphs.graph["y"][:, 0]
+        return pd.concat(
+            pd.DataFrame({"smiles": np.array(data.smiles)[rows], self.target: labels[rows], "split": name})
+            for name, rows in parts.items()
+        )
 
     @property
     def target(self) -> str:
@@ -64,6 +86,8 @@ class Job:
 
     @property
     def division(self) -> dict[str, Any]:
+        if self.size is not None:
+            return {"split": "column"}
         return {"split": "scaffold"} if self.split == "scaffold" else {"split": "random", "seed": int(self.split)}
 
     def data(self) -> GraphData:
@@ -79,7 +103,7 @@ Method = Callable[[Job, argparse.Namespace], Scores]
 def ours(options: dict[str, Any]) -> Method:
     def run(job: Job, arguments: argparse.Namespace) -> Scores:
         settings = [*options.get("settings", [])]
-        if job.split != "scaffold":
+        if "seed" in job.division:
             settings.append(f"table.split_seed={job.split}")
         with tempfile.TemporaryDirectory() as folder:
             trained = lspe.train(
@@ -213,18 +237,21 @@ def metric_of(table: str) -> str:
 
 
 def place_of(out: Path, job: Job, method: str) -> Path:
-    return out / f"{job.table}--{job.split}--{method.replace(', ', '-').replace(' ', '-')}.json"
+    size = "" if job.size is None else f"--{job.size}"
+    return out / f"{job.table}--{job.split}{size}--{method.replace(', ', '-').replace(' ', '-')}.json"
 
 
-def tabulate(out: Path) -> str:
+def tabulate(out: Path, sizes: Sequence[int | None] = (None,)) -> str:
     """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and mean seconds."""
     rows = [["table", *METHODS], ["---"] * (len(METHODS) + 1)]
-    for table in TABLES:
+    for table, size in itertools.product(TABLES, sizes):
         for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
-            cells = [_cell([place_of(out, Job(table, split), method) for split in splits]) for method in METHODS]
+            jobs = [Job(table, split, size) for split in splits]
+            cells = [_cell([place_of(out, job, method) for job in jobs]) for method in METHODS]
             if any(cells):
                 arrow = "↓" if metric_of(table) in LOWER_IS_BETTER else "↑"
-                rows.append([f"{table}, {name}, {metric_of(table)} {arrow}", *cells])
+                what = name if size is None else f"{name}, {size} molecules"
+                rows.append([f"{table}, {what}, {metric_of(table)} {arrow}", *cells])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -258,29 +285,26 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/tables"))
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=[None], help="molecules that are not tested")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--peers", help="Python that has LightGBM and chemprop")
     arguments = parser.parse_args(words)
     arguments.out.mkdir(parents=True, exist_ok=True)
     absent = PEERS if arguments.peers is None else set()
-    for table in arguments.tables:
-        for split in arguments.splits:
-            for method in arguments.methods:
-                job = Job(table, split)
-                path = place_of(arguments.out, job, method)
-                if path.exists() or method in absent:
-                    continue
-                job.data()  # descriptors are computed once for all methods and not counted
-                begin = time.perf_counter()
-                result = METHODS[method](job, arguments)
-                result |= {"table": table, "split": split, "method": method, "metric": metric_of(table)}
-                result["seconds"] = round(time.perf_counter() - begin, 1)
-                path.write_text(json.dumps(result, indent=1) + "\n")
-                print(
-                    f"{table}, {split}, {method}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr
-                )
-    print(tabulate(arguments.out), tabulate_trust(arguments.out), sep="\n\n")
+    jobs = itertools.starmap(Job, itertools.product(arguments.tables, arguments.splits, arguments.sizes))
+    for job, method in itertools.product(jobs, arguments.methods):
+        path = place_of(arguments.out, job, method)
+        if path.exists() or method in absent:
+            continue
+        job.data()  # descriptors are computed once for all methods and not counted
+        begin = time.perf_counter()
+        result = METHODS[method](job, arguments) | asdict(job)
+        result |= {"method": method, "metric": metric_of(job.table)}
+        result["seconds"] = round(time.perf_counter() - begin, 1)
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        print(f"{path.stem}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr)
+    print(tabulate(arguments.out, arguments.sizes), tabulate_trust(arguments.out), sep="\n\n")
 
 
 if __name__ == "__main__":

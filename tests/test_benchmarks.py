@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -187,6 +189,26 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
     tables.place_of(tmp_path / "out", tables.Job("small", "0"), "lspe").write_text('{"calibration_error": 0.03}')
     assert "| small | calibration error | 0.030 (0.030 to 0.030) |  |" in tables.tabulate_trust(tmp_path / "out")
+
+
+def test_a_learning_curve_has_the_same_test_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None
+) -> None:
+    write_table(tmp_path / "small.csv", "binary")
+    monkeypatch.setenv("LSPE_DATA", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    options = ["--tables", "small", "--splits", "0", "--sizes", "9", "18", "--threads", "1"]
+    tables.main([*options, "--out", str(tmp_path / "out"), "--methods", "forest, descriptors"])
+    tested = []
+    for size in (None, 9, 18):
+        data = tables.Job("small", "0", size).data()
+        tested.append(sorted(np.array(data.smiles)[data.splits["test"]]))
+        if size is not None:
+            assert (len(data.splits["train"]), len(data.splits["val"])) == (size - size // 9, size // 9)
+            assert (tmp_path / "out" / f"small--0--{size}--forest-descriptors.json").exists()
+    assert tested[0] == tested[1] == tested[2]
+    assert "| small, random, 9 molecules, roc_auc ↑ |" in tables.tabulate(tmp_path / "out", (9, 18))
 
 
 def test_a_start_is_judged_on_molecules_it_has_not_seen(
