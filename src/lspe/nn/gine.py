@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lspe.nn.topology import Topology
 from lspe.ops import fusible, is_unchanged
-from lspe.ops.fused.edge_maps import map_edges
+from lspe.ops.fused.edge_maps import map_values
 from lspe.ops.fused.relu_sum import relu_sum
 
 
@@ -17,7 +17,8 @@ def gine(conv: Any, x: Tensor, e: Tensor, graph: Topology) -> Tensor:
         x ``[N, d]``, e ``[E, edge_dim]`` → ``[N, d']``.
 
     """
-    out: Tensor = conv.nn(relu_sum(x, map_edges(e, conv.lin.weight, conv.lin.bias), 1 + conv.eps, graph.edges))
+    values, kind = map_values(e, conv.lin.weight, conv.lin.bias)
+    out: Tensor = conv.nn(relu_sum(x, values, kind, 1 + conv.eps, graph.edges))
     return out
 
 

@@ -59,12 +59,12 @@ def map_edges(e: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return mapped if bias is None else mapped + bias
 
 
-def map_values(e: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
-    """``e @ weight.T`` as ``values[kind]``: a table's rows and who has which, or a row for each edge and ``None``."""
+def map_values(e: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    """``map_edges`` as ``values[kind]``: a table's rows and who has which, or a row for each edge and ``None``."""
     source = looked_up(e)
     if source is None or e.size(-1) != weight.size(1):
-        return map_edges(e, weight), None
-    return F.linear(source.values, weight), source.kind
+        return map_edges(e, weight, bias), None
+    return F.linear(source.values, weight, bias), source.kind
 
 
 def _look_up(values: Tensor, kind: Tensor, start: Tensor, row: Tensor) -> Tensor:

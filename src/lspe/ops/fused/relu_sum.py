@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from lspe.ops.edges import Edges
-from lspe.ops.fused.edge_maps import looked_up
 from lspe.ops.fused.layout import unit_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.operator import Operator
@@ -17,16 +16,15 @@ _GROUPS = 8
 """Of nodes, which do not depend on the number of threads; each sums the gradients of the values for itself."""
 
 
-def relu_sum(x: Tensor, c: Tensor, own: Tensor, edges: Edges) -> Tensor:
+def relu_sum(x: Tensor, values: Tensor, kind: Tensor | None, own: Tensor, edges: Edges) -> Tensor:
     r"""``[N, d]``: :math:`s x_i + \sum_{j \in \mathcal{N}_i} \mathrm{ReLU}(x_j + c_{ij})`.
 
     Shapes:
-        x ``[N, d]``, c ``[E, d]``, ``own`` s, one number.
+        x ``[N, d]``, c ``values[kind]`` with values ``[T, d]``, kind ``[E]``, or values ``[E, d]`` where kind is
+        ``None``; ``own`` s, one number.
 
     """
-    source = looked_up(c)
     order = (edges.edge_index, *edges.by_target, *edges.by_source)
-    values, kind = (c, None) if source is None else (source.values, source.kind)
     (out,) = _relu_sum(x, values, own, kind, *order, plain=_plain)
     assert out is not None
     return out
