@@ -187,8 +187,11 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     tables.main(arguments)
     assert [file.stat().st_mtime_ns for file in files] == before
     assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
-    tables.place_of(tmp_path / "out", tables.Job("small", "0"), "lspe").write_text('{"calibration_error": 0.03}')
-    assert "| small | calibration error | 0.030 (0.030 to 0.030) |  |" in tables.tabulate_trust(tmp_path / "out")
+    for split, excess in (("0", 2.0), ("1", -1.0)):
+        found = {"calibration_error": 0.03, "bins": [[5, 0.0], [5, excess]]}
+        tables.place_of(tmp_path / "out", tables.Job("small", split), "lspe").write_text(json.dumps(found))
+    row = "| small | calibration error | 0.030 (0.030 to 0.030) |  | 0.050 |"
+    assert row in tables.tabulate_trust(tmp_path / "out")
 
 
 def test_a_learning_curve_has_the_same_test_part(
