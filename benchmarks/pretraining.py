@@ -1,7 +1,11 @@
 """Does a start from a network that has learned molecules' descriptors help on small tables?
 
+    python -m benchmarks.pretraining recombine TABLE [--molecules 10000]
     python -m benchmarks.pretraining learn OUT TABLE [TABLE ...] [--epochs 10] [--set model.layers=8]
     python -m benchmarks.pretraining judge OUT [--tables freesolv esol] [--splits 0 1]
+
+``recombine`` writes a table of the molecules that come with RDKit and of new ones that BRICS makes of their fragments,
+among which is more unusual chemistry than in sets of drug-like molecules.
 
 ``learn`` trains own/gatedgcn-lspe on all molecules of the tables to predict RDKit's 206 descriptors, standardised and
 clipped, a part of them hidden in each molecule; molecules of the tables it is judged on are left out. It may be ended
@@ -12,16 +16,20 @@ beside its readout and without; each leaves a small JSON file in OUT and is not 
 import argparse
 import csv
 import json
+import random
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rdkit import Chem
+from rdkit.Chem import BRICS
 
 import lspe
 from benchmarks.tables import SPLITS, TABLES, Job, metric_of
 from lspe.data import GraphData, read_table
+from lspe.data.benchmarks.nci import read_molecules, source_file
 from lspe.data.molecules.descriptors import RDKIT_NAMES
 from lspe.data.molecules.smiles import MoleculeError, canonical
 from lspe.experiment import override, read_experiment
@@ -30,6 +38,9 @@ from lspe.training.progress import progress_for_stdout
 
 CLIPPED = 6.0
 HIDDEN = 0.15
+LARGEST_PART = 20
+"""Heavy atoms of a fragment that is joined with another."""
+
 WAYS: dict[str, tuple[bool, str]] = {
     "scratch": (False, "none"),
     "pre-trained": (True, "none"),
@@ -41,6 +52,9 @@ WAYS: dict[str, tuple[bool, str]] = {
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    recombining = verbs.add_parser("recombine")
+    recombining.add_argument("table", type=Path)
+    recombining.add_argument("--molecules", type=int, default=10_000, help="new ones")
     learning = verbs.add_parser("learn")
     learning.add_argument("out", type=Path)
     learning.add_argument("molecules", type=Path, nargs="+")
@@ -53,10 +67,27 @@ def main(words: list[str] | None = None) -> None:
     judging.add_argument("--lr", type=float, default=5e-4, help="of the networks that start from there")
     judging.add_argument("--set", action="append", default=[], help="of all networks, as of lspe train")
     arguments = parser.parse_args(words)
-    if arguments.verb == "learn":
+    if arguments.verb == "recombine":
+        recombine(arguments.table, arguments.molecules)
+    elif arguments.verb == "learn":
         learn(arguments.out, arguments.molecules, arguments.epochs, arguments.set)
     else:
         judge(arguments)
+
+
+def recombine(table: Path, count: int) -> None:
+    known = read_molecules(source_file())
+    fragments = {name for molecule in known for name in BRICS.BRICSDecompose(molecule) if "*" in name}
+    parts = [part for part in map(Chem.MolFromSmiles, sorted(fragments)) if part.GetNumHeavyAtoms() <= LARGEST_PART]
+    random.seed(0)  # by which BRICS shuffles them
+    names = {Chem.MolToSmiles(molecule): None for molecule in known}
+    whole = len(names) + count
+    for molecule in BRICS.BRICSBuild(parts, maxDepth=1, uniquify=False):
+        molecule.UpdatePropertyCache(strict=False)
+        names[Chem.MolToSmiles(molecule)] = None
+        if len(names) == whole:
+            break
+    table.write_text("\n".join(["smiles", *names]) + "\n")
 
 
 def learn(out: Path, tables: list[Path], epochs: int, settings: list[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rdkit import Chem
 from torch import nn
 from torch_geometric.data import Batch, Data
 
@@ -212,6 +213,16 @@ def test_a_learning_curve_has_the_same_test_part(
             assert (tmp_path / "out" / f"small--0--{size}--forest-descriptors.json").exists()
     assert tested[0] == tested[1] == tested[2]
     assert "| small, random, 9 molecules, roc_auc ↑ |" in tables.tabulate(tmp_path / "out", (9, 18))
+
+
+def test_fragments_are_joined_to_new_molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [Chem.MolFromSmiles(smiles) for smiles in ("CCOc1ccccc1", "CC(=O)NC1CCCCC1", "c1ccncc1CN1CCOCC1")]
+    monkeypatch.setattr(pretraining, "read_molecules", lambda _: known)
+    pretraining.main(["recombine", str(tmp_path / "new.csv"), "--molecules", "5"])
+    heading, *names = (tmp_path / "new.csv").read_text().split()
+    assert (heading, names[:3]) == ("smiles", [Chem.MolToSmiles(molecule) for molecule in known])
+    assert len(set(names)) == 8
+    assert all(Chem.MolFromSmiles(name) and "*" not in name for name in names)
 
 
 def test_a_start_is_judged_on_molecules_it_has_not_seen(
