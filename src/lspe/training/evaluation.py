@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lspe.data import BatchLoader, PackedGraphs
-from lspe.data.packed.sets import as_tensor
+from lspe.data.packed.assembly import as_tensor
 from lspe.data.words import Level
 from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lspe.data.packed.assembly import as_tensor
 from lspe.data.packed.pointers import Index
-from lspe.data.packed.sets import PackedGraphs, as_tensor
+from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.targets import without_unknown
 
 if TYPE_CHECKING:

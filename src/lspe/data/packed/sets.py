@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from lspe.data.errors import DataError
+from lspe.data.packed.assembly import as_batch, as_data, as_tensors
 from lspe.data.packed.columns import check_columns
 from lspe.data.packed.container import Array, ArrayFile, digest_of, open_arrays
 from lspe.data.packed.mapped import let_go, mapped_bytes, memory_of_machine, read_ahead
@@ -165,74 +165,18 @@ class PackedGraphs:
         if not -len(self) <= i < len(self):
             raise IndexError(f"graph {i} of a set of {len(self)}")
         number = i % len(self) if self.index is None else int(self.index[i])
-        rows = {
-            "node": slice(int(self.node_ptr[number]), int(self.node_ptr[number + 1])),
-            "edge": slice(int(self.edge_ptr[number]), int(self.edge_ptr[number + 1])),
-            "graph": slice(number, number + 1),
-        }
-        from torch_geometric.data import Data  # takes long to load
-
-        data = Data()
-        for name, level, column in self._fields:
-            if name == "edge_index":
-                data.edge_index = as_tensor(np.stack([self.source[rows["edge"]], self.target[rows["edge"]]]))
-            else:
-                data[name] = self._values(name, column[rows[level]].copy(), rows[level])
-        if "x" not in self.node:
-            data.num_nodes = rows["node"].stop - rows["node"].start
-        return data
+        return as_data(self, number)
 
     def __iter__(self) -> Iterator[Data]:
         return (self[i] for i in range(len(self)))
 
     def batch(self, indices: ArrayLike | Tensor | None = None) -> Batch:
         """The graphs at `indices` (all of the set if not given) as one PyG ``Batch``, without per-graph work."""
-        number = self.numbers(indices)
-        attributes, num_nodes, begin = self._gather(number)
-        slices = {level: torch.from_numpy(one) for level, one in zip(LEVELS, begin, strict=True)}
-        increments = dict.fromkeys((name for name, _, _ in self._fields), torch.from_numpy(np.zeros_like(number)))
-        increments["edge_index"] = torch.from_numpy(begin[0][:-1])
-        internal = {
-            "_num_graphs": len(number),
-            "_slice_dict": {name: slices[level] for name, level, _ in self._fields},
-            "_inc_dict": increments,
-        }
-        if "x" not in self.node:
-            internal["_num_nodes"] = num_nodes.tolist()
-            attributes["num_nodes"] = int(begin[0][-1])
-        attributes["batch"] = attributes.pop("batch")  # the last but one, as PyG has it
-        attributes["ptr"] = slices["node"]
-
-        # PyG's metaclass builds a class at each call, and its setters cost more than the arrays
-        batch = type.__call__(_batch_class())
-        batch._store._mapping.update(attributes)
-        vars(batch._store).update(internal)
-        return batch
+        return as_batch(self, self.numbers(indices))
 
     def tensors(self, indices: ArrayLike | Tensor | None = None) -> GraphTensors:
         """The same tensors without PyG, for a network that only looks at them."""
-        number = self.numbers(indices)
-        attributes, _, begin = self._gather(number)
-        levels = {name: level for name, level, _ in self._fields} | {"batch": "node"}
-        return GraphTensors(attributes, levels, int(begin[0][-1]), len(number))
-
-    def _gather(self, number: Index) -> tuple[dict[str, Any], Index, tuple[Index, Index, Index]]:
-        """Every attribute of some graphs, the nodes of each, and where each one's nodes, edges and rows begin."""
-        (nodes, edges), (num_nodes, num_edges), begin = rows_of(self._pointers, number)
-        rows = {"node": nodes, "edge": edges, "graph": number}
-        attributes: dict[str, Any] = {}
-        for name, level, column in self._fields:
-            if name == "edge_index":
-                edge_index = np.empty((2, len(edges)), dtype=np.int64)
-                offset = begin[0, :-1].repeat(num_edges)
-                np.add(self.source.take(edges), offset, out=edge_index[0])
-                np.add(self.target.take(edges), offset, out=edge_index[1])
-                attributes[name] = torch.from_numpy(edge_index)
-            else:
-                attributes[name] = self._values(name, column.take(rows[level], axis=0), rows[level])
-        counting = np.arange(len(number) + 1)
-        attributes["batch"] = torch.from_numpy(counting[:-1].repeat(num_nodes))
-        return attributes, num_nodes, (begin[0], begin[1], counting)
+        return as_tensors(self, self.numbers(indices))
 
     def let_go(self) -> None:
         """Give back the memory that holds what was looked at of a large set that is mapped from its file."""
@@ -248,7 +192,7 @@ class PackedGraphs:
             "graph": (number, number + 1),
         }
         read_ahead(self.target, *rows["edge"])
-        for _, level, column in self._fields:
+        for _, level, column in self.attributes:
             read_ahead(column, *rows[level])
 
     @property
@@ -345,7 +289,7 @@ class PackedGraphs:
         number = self.numbers()
         if level == "graph":
             return number
-        (nodes, edges), _, _ = rows_of(self._pointers, number)
+        (nodes, edges), _, _ = rows_of(self.begins, number)
         return nodes if level == "node" else edges
 
     @property
@@ -356,19 +300,13 @@ class PackedGraphs:
                 return columns["y"]
         raise DataError("these graphs have no targets y")
 
-    def _values(self, name: str, values: Array, rows: Index | slice) -> Tensor:
-        """A column of some rows as a tensor."""
-        if name == "y" and self.known is not None:
-            values = without_unknown(values, self.known[rows])
-        return as_tensor(values)
-
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             return PackedGraphs, tuple(getattr(self, one.name) for one in fields(self))
         return _reopen, (self.path, self.encodings, self.index, self.known)
 
     @cached_property
-    def _pointers(self) -> Index:
+    def begins(self) -> Index:
         """:math:`[2, G + 1]`: where each graph's nodes and edges begin."""
         return np.stack([self.node_ptr, self.edge_ptr])
 
@@ -381,7 +319,7 @@ class PackedGraphs:
         return (self.source, self.target, *self.node.values(), *self.edge.values(), *self.graph.values())
 
     @cached_property
-    def _fields(self) -> tuple[tuple[str, ColumnLevel, Array], ...]:
+    def attributes(self) -> tuple[tuple[str, ColumnLevel, Array], ...]:
         """Every attribute of a ``Data`` with its level and column, in PyG's order."""
         by_name: dict[str, tuple[ColumnLevel, Array]] = {"edge_index": ("edge", self.source)}
         for level in LEVELS:
@@ -390,24 +328,7 @@ class PackedGraphs:
         return tuple((name, *by_name[name]) for name in usual + [name for name in by_name if name not in usual])
 
 
-@cache
-def _batch_class() -> type[Batch]:
-    """What PyG makes of ``Data`` when several become a ``Batch``."""
-    from torch_geometric.data import Batch, Data  # takes long to load
-
-    return type(Batch(_base_cls=Data))
-
-
 def _reopen(
     path: Path, encodings: tuple[tuple[str, int], ...], index: Index | None, known: NDArray[np.bool_] | None
 ) -> PackedGraphs:
     return replace(PackedGraphs.open(path, verify=False).with_encodings(encodings), index=index, known=known)
-
-
-def as_tensor(values: Array) -> Tensor:
-    """Integers as an int64 tensor, floating point as float32; `values` must be memory of its own, not the file's."""
-    if values.dtype.kind in "iu":
-        return torch.from_numpy(values.astype(np.int64, copy=False))
-    if values.dtype.kind == "f":
-        return torch.from_numpy(values.astype(np.float32, copy=False))
-    return torch.from_numpy(values)
