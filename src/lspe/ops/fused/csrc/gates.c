@@ -34,30 +34,36 @@ static inline void add_to(real *sum, vector value) { store(sum, load(sum) + valu
 
 static inline void clear(real *values, integer count) { memset(values, 0, (size_t)count * sizeof *values); }
 
+/* A part of a row, and none of the next. */
+static inline void put(real *row, integer part, integer width, const real *values)
+{
+    memcpy(row + part * width, values, (size_t)width * sizeof *values);
+}
+
 #define inlined static inline __attribute__((always_inline)) /* so that the number of streams is known when compiled */
 
 inlined void sum_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
-    const integer padded = work->padded, parts = 2 + streams;
+    const integer padded = work->padded, width = work->width, row = row_of_parts(width, streams);
     for (integer node = first; node < end; node++) {
-        const real *own = work->node + node * parts * padded;
+        const real *own = work->node + node * row;
         for (integer c = 0; c < padded; c += LANES) {
-            const vector at_target = load(own + AT_TARGET * padded + c);
+            const vector at_target = load(own + AT_TARGET * width + c);
             vector total = all(0), sum[2] = {all(0), all(0)};
             for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
-                const integer edge = in_edge(work, slot), from = source_of(work, edge);
+                const integer edge = in_edge(work, slot);
+                const real *from = work->node + source_of(work, edge) * row + c;
                 real *logits = work->logits + edge * padded + c;
-                const vector at_source = load(work->node + (from * parts + AT_SOURCE) * padded + c);
-                const vector logit = load(logits) + at_target + at_source, gate = sigmoid(logit);
+                const vector logit = load(logits) + at_target + load(from + AT_SOURCE * width), gate = sigmoid(logit);
                 store(logits, logit);
                 total += gate;
                 for (integer stream = 0; stream < streams; stream++)
-                    sum[stream] += gate * load(work->values + (from * streams + stream) * padded + c);
+                    sum[stream] += gate * load(from + (VALUE + stream) * width);
             }
             const vector share = 1 / (total + EPSILON);
             for (integer stream = 0; stream < streams; stream++)
                 store(work->sums[stream] + node * padded + c,
-                      load(own + (SELF + stream) * padded + c) + sum[stream] * share);
+                      load(own + SELF_OF[stream] * width + c) + sum[stream] * share);
         }
     }
 }
@@ -76,10 +82,11 @@ static void sum_task(void *argument, integer number)
    dL/dg_j = (v_j - s) . dL/ds / t. */
 inlined void target_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
-    const integer padded = work->padded;
+    const integer padded = work->padded, width = work->width;
     real total[padded], sum[streams * padded], of_total[padded], of_target[padded];
     for (integer node = first; node < end; node++) {
-        real *own = work->node_gradient + node * parts_of(streams) * padded, *pull = work->pull + node * streams * padded;
+        real *own = work->node_gradient + node * row_of_parts(width, streams);
+        real *pull = work->pull + node * streams * padded;
         clear(total, padded);
         clear(sum, streams * padded);
         clear(of_target, padded);
@@ -99,7 +106,6 @@ inlined void target_rows(const struct gate *work, const integer streams, integer
             vector gradient_of_total = all(0);
             for (integer stream = 0; stream < streams; stream++) {
                 const vector gradient = load(work->sums_gradient[stream] + node * padded + c);
-                store(own + SELF_OF[stream] * padded + c, gradient);
                 store(pull + stream * padded + c, gradient * share);
                 gradient_of_total -= gradient * share * load(sum + stream * padded + c) * share;
             }
@@ -118,9 +124,10 @@ inlined void target_rows(const struct gate *work, const integer streams, integer
                 store(gradients + c, gradient);
                 add_to(of_target + c, gradient);
             }
-            clear(gradients + work->width, padded - work->width);
         }
-        memcpy(own + AT_TARGET * padded, of_target, (size_t)padded * sizeof(real));
+        put(own, AT_TARGET, width, of_target);
+        for (integer stream = 0; stream < streams; stream++)
+            put(own, SELF_OF[stream], width, work->sums_gradient[stream] + node * padded);
     }
 }
 
@@ -136,23 +143,26 @@ static void target_task(void *argument, integer number)
 /* From the source's side: gradients of what it gave the gate and its neighbours. With them its row is complete. */
 inlined void source_rows(const struct gate *work, const integer streams, integer first, integer end)
 {
-    const integer padded = work->padded, parts = parts_of(streams);
+    const integer padded = work->padded, width = work->width, row = row_of_parts(width, streams);
+    real of_source[padded], of_values[streams * padded];
     for (integer node = first; node < end; node++) {
-        real *own = work->node_gradient + node * parts * padded;
-        clear(own + AT_SOURCE * padded, padded);
-        clear(own + VALUE * padded, streams * padded);
+        real *own = work->node_gradient + node * row;
+        clear(of_source, padded);
+        clear(of_values, streams * padded);
         for (integer slot = out_begin(work, node); slot < out_begin(work, node + 1); slot++) {
             const integer edge = out_edge(work, slot);
             const real *pull = work->pull + target_of(work, edge) * streams * padded;
             for (integer c = 0; c < padded; c += LANES) {
                 const vector gate = load(work->gates + edge * padded + c);
-                add_to(own + AT_SOURCE * padded + c, load(work->edge_gradient + edge * padded + c));
+                add_to(of_source + c, load(work->edge_gradient + edge * padded + c));
                 for (integer stream = 0; stream < streams; stream++)
-                    add_to(own + (VALUE + stream) * padded + c, gate * load(pull + stream * padded + c));
+                    add_to(of_values + stream * padded + c, gate * load(pull + stream * padded + c));
             }
         }
-        for (integer part = 0; part < parts; part++)
-            clear(own + part * padded + work->width, padded - work->width);
+        put(own, AT_SOURCE, width, of_source);
+        for (integer stream = 0; stream < streams; stream++)
+            put(own, VALUE + stream, width, of_values + stream * padded);
+        clear(own + parts_of(streams) * width, row - parts_of(streams) * width);
     }
 }
 

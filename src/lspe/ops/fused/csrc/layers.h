@@ -16,10 +16,8 @@ enum { H, E, P };
 enum { B1, B2, A1, A2, B3, C1, C2 };
 #define MOST_GROUPS 8 /* of pieces whose gradients of the maps are summed by one thread */
 
-static inline integer padded_width(integer width) { return (width + 15) / 16 * 16; }
-
 /* The maps of a layer in panels, as the forward or as the backward pass multiplies by them, and the bias of a row of
-   maps, then of an edge. */
+   parts, then of an edge. */
 struct maps {
     real *of[3], *bias;
 };

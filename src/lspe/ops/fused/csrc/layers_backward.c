@@ -79,7 +79,7 @@ static integer group_of(const struct stack *stack, integer piece)
 static void layer_of_piece(const struct stack *stack, integer piece, integer threads, real *room)
 {
     const integer layer = stack->layer, padded = stack->padded, width = stack->width, streams = stack->streams;
-    const integer row = parts_of(streams) * padded;
+    const integer row = row_of_parts(width, streams);
     const struct place place = place_of(stack, layer);
     struct rows in[3] = {0}, sum[3] = {0}, gradient[3] = {0};
     for (integer s = 0; s <= streams; s++) {
@@ -114,13 +114,13 @@ static void layer_of_piece(const struct stack *stack, integer piece, integer thr
     const integer group = group_of(stack, piece);
     const _Bool first = piece == group_begin(stack, group);
     real *of_maps = stack->partial + group * stack->partial_size;
-    of_maps = input_backward(stack, threads, in[H], gradient[H], maps.of[H], node_gradient, row, 4 * padded, first,
+    of_maps = input_backward(stack, threads, in[H], gradient[H], maps.of[H], node_gradient, row, 4 * width, first,
                              of_maps);
-    of_maps = input_backward(stack, threads, in[E], gradient[E], maps.of[E], edge_gradient, padded, padded, first,
+    of_maps = input_backward(stack, threads, in[E], gradient[E], maps.of[E], edge_gradient, padded, width, first,
                              of_maps);
     if (streams == 2)
-        of_maps = input_backward(stack, threads, in[P], gradient[P], maps.of[P], node_gradient + SELF * padded, row,
-                                 4 * padded, first, of_maps);
+        of_maps = input_backward(stack, threads, in[P], gradient[P], maps.of[P], node_gradient + SELF * width, row,
+                                 4 * width, first, of_maps);
     if (first)
         memset(of_maps, 0, (size_t)row * sizeof(real));
     for (integer node = 0; node < nodes; node++)
@@ -132,7 +132,8 @@ static void layer_backward(struct stack *stack, integer piece, integer threads)
 {
     const integer nodes = stack->node_cuts[piece + 1] - stack->node_cuts[piece];
     const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], streams = stack->streams;
-    const integer size = (nodes * (parts_of(streams) + 2 * streams) + 2 * edges) * stack->padded;
+    const integer row = row_of_parts(stack->width, streams);
+    const integer size = nodes * row + 2 * (nodes * streams + edges) * stack->padded;
     real *room = room_for_piece(size > 0 ? size : 1);
     if (room == NULL) {
         stack->failed = 1;
@@ -173,7 +174,7 @@ enum answer gated_layers_backward(const struct gated_layers *call)
         return answer;
     struct stack stack = stack_of(call);
     const integer maps = maps_size(&stack), padded = stack.padded;
-    stack.partial_size = (stack.streams == 2 ? 9 : 5) * padded * padded + parts_of(stack.streams) * padded;
+    stack.partial_size = (stack.streams == 2 ? 9 : 5) * stack.width * padded + row_of_parts(stack.width, stack.streams);
     const integer partial = stack.groups * stack.partial_size, sums = sums_size(&stack, H) + sums_size(&stack, E);
     real *room = room_for_call(maps + partial + sums + 4 * stack.width);
     if (room == NULL)

@@ -11,32 +11,39 @@ static void map_rows(integer threads, struct rows x, const real *maps, const rea
     product(threads, x.count, out.width, x.width, (struct matrix){x.at, x.step}, maps, start, out.at, out.step);
 }
 
-/* From the streams of a piece to its sums; `node` is room for its rows of maps. Rows are those of the piece. */
+/* What the backward pass needs of the maps of a piece's nodes. */
+static void keep_values(const struct stack *stack, integer nodes, const real *node, real *values)
+{
+    const integer width = stack->width, row = row_of_parts(width, stack->streams), streams = stack->streams;
+    for (integer value = 0; value < nodes * streams; value++) {
+        real *to = values + value * stack->padded;
+        memcpy(to, node + value / streams * row + (VALUE + value % streams) * width, (size_t)width * sizeof(real));
+        memset(to + width, 0, (size_t)(stack->padded - width) * sizeof(real));
+    }
+}
+
+/* From the streams of a piece to its sums; `node` is room for its rows of parts. Rows are those of the piece. */
 static void open_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
                        real *node)
 {
     const integer padded = stack->padded, width = stack->width, streams = stack->streams;
-    const integer nodes = place.in[H].count, edges = place.in[E].count, row = (2 + streams) * padded;
+    const integer nodes = place.in[H].count, edges = place.in[E].count, row = row_of_parts(width, streams);
+    const integer four = 4 * width, columns = padded_width(four);
     const struct maps maps = stack->maps[layer];
-    const struct rows h = place.in[H], p = place.in[P], e = place.in[E];
-    const integer map = padded * padded, value = streams * padded;
-    const struct rows part[6] = {[AT_TARGET] = {node, nodes, padded, row},
-                                 [AT_SOURCE] = {node + padded, nodes, padded, row},
-                                 [SELF] = {node + 2 * padded, nodes, padded, row},
-                                 [VALUE] = {place.values, nodes, padded, value},
-                                 [SECOND_VALUE] = {place.values + padded, nodes, padded, value},
-                                 [SECOND_SELF] = {node + 3 * padded, nodes, padded, row}};
-    for (integer i = AT_TARGET; i <= VALUE; i++)
-        map_rows(threads, h, maps.of[H] + i * map, maps.bias + i * padded, part[i]);
-    for (integer i = SELF; i <= SECOND_SELF && streams == 2; i++)
-        map_rows(threads, p, maps.of[P] + (i - SELF) * map, i > VALUE ? maps.bias + i * padded : NULL, part[i]);
-    map_rows(threads, e, maps.of[E], maps.bias + parts_of(streams) * padded, whole(place.sum[E]));
+    map_rows(threads, place.in[H], maps.of[H], maps.bias, (struct rows){node, nodes, columns, row});
+    if (streams == 2) {
+        for (integer i = 0; i < nodes; i++)
+            memcpy(node + i * row + four, maps.bias + four, (size_t)(row - four) * sizeof(real));
+        map_rows(threads, place.in[P], maps.of[P], NULL, (struct rows){node + SELF * width, nodes, columns, row});
+    }
+    map_rows(threads, place.in[E], maps.of[E], maps.bias + row, whole(place.sum[E]));
     const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
                               .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
                               .streams = streams, .all = stack->call->edges, .node = node,
-                              .values = place.values, .logits = place.sum[E].at,
-                              .sums = {place.sum[H].at, place.sum[P].at}};
+                              .logits = place.sum[E].at, .sums = {place.sum[H].at, place.sum[P].at}};
     gates_forward(threads, &gate);
+    if (place.values != NULL)
+        keep_values(stack, nodes, node, place.values);
 }
 
 static inline void clear_padding(struct rows rows, integer row)
@@ -118,7 +125,7 @@ static void next_layer(struct stack *stack, integer piece, integer threads)
         close_in_memory(stack, stack->layer - 1, piece, threads);
     if (place.in[H].count == 0)
         return;
-    real *node = room_for_piece(place.in[H].count * (2 + stack->streams) * stack->padded);
+    real *node = room_for_piece(place.in[H].count * row_of_parts(stack->width, stack->streams));
     if (node == NULL) {
         stack->failed = 1;
         return;
@@ -164,17 +171,16 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
 {
     const integer padded = stack->padded, width = stack->width, streams = stack->streams, count = stack->call->count;
     const integer nodes = stack->node_cuts[piece + 1] - stack->node_cuts[piece];
-    const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], parts = 2 + streams;
+    const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], row = row_of_parts(width, streams);
     if (nodes == 0)
         return;
-    real *next = room_for_piece((nodes * (parts + 3 * streams) + 2 * edges) * padded), *node = next;
+    real *next = room_for_piece(nodes * row + 2 * (nodes * streams + edges) * padded), *node = next;
     if (node == NULL) {
         stack->failed = 1;
         return;
     }
-    next += nodes * parts * padded;
-    struct place place = {.values = next};
-    next += nodes * streams * padded;
+    next += nodes * row;
+    struct place place = {0};
     struct rows turns[2][3] = {0};
     for (integer s = 0; s <= streams; s++) {
         const integer rows = s == E ? edges : nodes;

@@ -1,7 +1,7 @@
 /* The maps of GatedGCN layers as products of matrices take them, and the way back of their gradients.
 
-   What h is multiplied by makes four parts of a row of maps, what p is multiplied by makes four, and e one (gates.h).
-   Each part is padded with zeros to `padded` columns. */
+   What h is multiplied by makes four parts of a row, what p is multiplied by makes four, and e one (gates.h): each
+   stream is multiplied by one matrix, whose columns are padded with zeros. */
 #include "layers.h"
 
 /* Which map makes which part of a row: of h, of e and of p. */
@@ -18,7 +18,7 @@ static inline integer first_column(integer stream, integer map, integer width)
 static integer layer_maps_size(const struct stack *stack)
 {
     const integer padded = stack->padded;
-    return padded * padded * (stack->streams == 2 ? 9 : 5) + (parts_of(stack->streams) + 1) * padded;
+    return padded * padded * (stack->streams == 2 ? 9 : 5) + row_of_parts(stack->width, stack->streams) + padded;
 }
 
 integer maps_size(const struct stack *stack) { return stack->call->count * layer_maps_size(stack); }
@@ -34,18 +34,17 @@ static struct maps take_maps(const struct stack *stack, real *room)
     return maps;
 }
 
-/* Each part [inputs, outputs] in panels. */
-static void pack_part_forward(const struct stack *stack, struct rows map, integer first, real *to)
+/* [inputs, parts of outputs] in panels. */
+static void pack_stream_forward(const struct stack *stack, const struct gated_layer *layer, integer stream, real *to)
 {
-    const integer width = stack->width, padded = stack->padded;
-    for (integer output = 0; output < padded; output += LANES) {
-        const integer step = in_panels(to, width, padded, 1, output) - in_panels(to, width, padded, 0, output);
-        real *const into = in_panels(to, width, padded, 0, output);
-        for (integer c = 0; c < LANES; c++) {
-            const real *from = output + c < width ? row_at(map, output + c) + first : NULL;
-            for (integer k = 0; k < width; k++)
-                into[k * step + c] = from == NULL ? 0 : from[k];
-        }
+    const integer width = stack->width, outputs = PARTS[stream] * width, columns = padded_width(outputs);
+    for (integer output = 0; output < columns; output++) {
+        const integer step = in_panels(to, width, columns, 1, output) - in_panels(to, width, columns, 0, output);
+        real *const into = in_panels(to, width, columns, 0, output);
+        const integer map = MAKERS[stream][output < outputs ? output / width : 0];
+        const real *from = row_at(layer->map[map], output % width) + first_column(stream, map, width);
+        for (integer k = 0; k < width; k++)
+            into[k * step] = output < outputs ? from[k] : 0;
     }
 }
 
@@ -54,29 +53,23 @@ static void pack_forward_task(void *argument, integer number)
     const struct stack *stack = argument;
     const struct gated_layer *layer = &stack->call->layer[number];
     const struct maps maps = stack->maps[number];
+    const integer width = stack->width, row = row_of_parts(width, stack->streams);
     for (integer s = 0; s <= stack->streams; s++)
-        for (integer part = 0; part < PARTS[s]; part++) {
-            const integer map = MAKERS[s][part];
-            pack_part_forward(stack, layer->map[map], first_column(s, map, stack->width),
-                              maps.of[s] + part * stack->padded * stack->padded);
-        }
-    const integer parts = parts_of(stack->streams);
-    memset(maps.bias, 0, (size_t)((parts + 1) * stack->padded) * sizeof(real));
-    for (integer part = 0; part <= parts; part++)
-        memcpy(maps.bias + part * stack->padded, layer->bias[part == parts ? B3 : OF_BIAS[part]].at,
-               (size_t)stack->width * sizeof(real));
+        pack_stream_forward(stack, layer, s, maps.of[s]);
+    memset(maps.bias, 0, (size_t)(row + stack->padded) * sizeof(real));
+    for (integer part = 0; part < parts_of(stack->streams); part++)
+        memcpy(maps.bias + part * width, layer->bias[OF_BIAS[part]].at, (size_t)width * sizeof(real));
+    memcpy(maps.bias + row, layer->bias[B3].at, (size_t)width * sizeof(real));
 }
 
 /* [parts of outputs, inputs] in panels. */
 static void pack_stream_backward(const struct stack *stack, const struct gated_layer *layer, integer stream, real *to)
 {
-    const integer width = stack->width, padded = stack->padded, inner = PARTS[stream] * padded;
+    const integer width = stack->width, padded = stack->padded, inner = PARTS[stream] * width;
     memset(to, 0, (size_t)(inner * padded) * sizeof(real));
     for (integer k = 0; k < inner; k++) {
-        const integer number = MAKERS[stream][k / padded], output = k % padded;
-        if (output >= width)
-            continue;
-        const real *from = row_at(layer->map[number], output) + first_column(stream, number, width);
+        const integer number = MAKERS[stream][k / width];
+        const real *from = row_at(layer->map[number], k % width) + first_column(stream, number, width);
         for (integer column = 0; column < width; column += LANES)
             memcpy(in_panels(to, inner, padded, k, column), from + column,
                    (size_t)(width - column < LANES ? width - column : LANES) * sizeof(real));
@@ -122,12 +115,12 @@ void unpack_gradients(const struct stack *stack, integer layer, real *gradients)
     }
     integer at = 0;
     for (integer s = 0; s <= stack->streams; s++)
-        for (integer part = 0; part < PARTS[s]; part++, at += padded * padded) {
+        for (integer part = 0; part < PARTS[s]; part++, at += width * padded) {
             const integer map = MAKERS[s][part], inputs = stack->call->layer[layer].map[map].width;
             for (integer o = 0; o < width; o++)
                 add_groups(stack, at + o * padded, width, weight[map] + o * inputs + first_column(s, map, width));
         }
     for (integer part = 0; part < parts_of(stack->streams); part++)
-        add_groups(stack, at + part * padded, width, bias[OF_BIAS[part]]);
+        add_groups(stack, at + part * width, width, bias[OF_BIAS[part]]);
     memcpy(bias[B3], bias[B1], (size_t)width * sizeof(real)); /* both are added to the same logits */
 }
