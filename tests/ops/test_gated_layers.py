@@ -32,10 +32,10 @@ STACKS: dict[str, tuple[bool, list[dict[str, object]]]] = {
 }
 
 
-def build(name: str) -> list[GatedGCN]:
+def build(name: str, width: int = WIDTH) -> list[GatedGCN]:
     torch.manual_seed(0)
     lspe, options = STACKS[name]
-    layers = [GatedGCN(WIDTH, lspe=lspe, **settings).double() for settings in options]  # type: ignore[arg-type]
+    layers = [GatedGCN(width, lspe=lspe, **settings).double() for settings in options]  # type: ignore[arg-type]
     for norm in (part for layer in layers for part in layer.modules() if isinstance(part, BatchNorm)):
         nn.init.uniform_(norm.weight, 0.5, 1.5)
         nn.init.normal_(norm.bias, std=0.3)
@@ -43,8 +43,8 @@ def build(name: str) -> list[GatedGCN]:
     return layers
 
 
-def streams(batch: Batch, lspe: bool) -> list[Tensor | None]:
-    h, p, e = (cases.random(rows, WIDTH, seed=rows) for rows in (batch.num_nodes, batch.num_nodes, batch.num_edges))
+def streams(batch: Batch, lspe: bool, width: int = WIDTH) -> list[Tensor | None]:
+    h, p, e = (cases.random(rows, width, seed=rows) for rows in (batch.num_nodes, batch.num_nodes, batch.num_edges))
     return [h.requires_grad_(), p.requires_grad_() if lspe else None, e.requires_grad_()]
 
 
@@ -61,7 +61,7 @@ def one_by_one(layers: Sequence[GatedGCN], h: Tensor, p: Tensor | None, e: Tenso
 def results(run: object, layers: Sequence[GatedGCN], batch: Batch, used: str = "hpe") -> list[Tensor]:
     """What comes out, all gradients, all running statistics."""
     state = [{key: value.clone() for key, value in layer.state_dict().items()} for layer in layers]
-    given = streams(batch, layers[0].lspe)
+    given = streams(batch, layers[0].lspe, layers[0].dim)
     torch.manual_seed(5)
     found = run(layers, *given, Topology.of(batch))  # type: ignore[operator]
     wanted = [x for name, x in zip("hpe", found, strict=True) if x is not None and name in used]
@@ -82,6 +82,21 @@ def test_equal_to_one_by_one(name: str, training: bool) -> None:
         expected = results(one_by_one, layers, batch)
         with use("fused"):
             assert largest_difference(results(run_layers, layers, batch), expected) < 1e-10
+
+
+@pytest.mark.parametrize("width", range(16, 32))
+@pytest.mark.parametrize("name", ["positions", "no positions"])
+def test_any_width(name: str, width: int) -> None:
+    """However far whole vectors reach behind the last part of a row, kept for a gradient or not."""
+    layers = build(name, width)
+    expected = results(one_by_one, layers, FEW)
+    with use("fused"):
+        assert largest_difference(results(run_layers, layers, FEW), expected) < 1e-10
+        given, graph = streams(FEW, layers[0].lspe, width), Topology.of(FEW)
+        kept = run_layers([layer.eval() for layer in layers], *given, graph)
+        with torch.no_grad():
+            passed = run_layers(layers, *given, graph)
+    assert largest_difference([x for x in passed if x is not None], [x for x in kept if x is not None]) < 1e-10
 
 
 @pytest.mark.parametrize("used", ["h", "p", "e", "hp"])

@@ -15,7 +15,7 @@ static inline integer parts_of(integer streams) { return 2 + 2 * streams; }
 static inline integer padded_width(integer width) { return (width + 15) / 16 * 16; }
 static inline integer row_of_parts(integer width, integer streams)
 {
-    return padded_width((parts_of(streams) - 1) * width + padded_width(width));
+    return padded_width(parts_of(streams) * width + 15); /* one part or four, in whole vectors, may end behind the last */
 }
 
 struct gate {
