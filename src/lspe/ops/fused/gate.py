@@ -1,7 +1,7 @@
 """GatedGCN layers in C, those that follow each other as one operator; :class:`lspe.nn.GatedGCN` has the equations.
 
-The maps of h are one product of matrices and those of p another; widths are padded inside, because such products are
-slow at odd ones. Gates, their normalisation and both sums are one pass over the edges. A batch is worked on in pieces
+The maps of h are one product of matrices and those of p another; rows are padded inside, because such products are slow
+at odd widths. Gates, their normalisation and both sums are one pass over the edges. A batch is worked on in pieces
 of some hundred nodes: what the maps make of a piece is still in the caches when the gates need it, and only what the
 backward pass cannot do without is kept. Where no gradient is wanted and the normalisations go by their running
 statistics, a piece goes through all layers at once.
