@@ -273,16 +273,18 @@ def tabulate_trust(out: Path) -> str:
     for table in TABLES:
         what = "coverage" if metric_of(table) == "rmse" else "calibration_error"
         random, scaffold = (
-            [json.loads(path.read_text()) for path in paths if path.exists()]
-            for paths in (
-                [place_of(out, Job(table, split), "lspe") for split in splits] for splits in (SPLITS[:-1], SPLITS[-1:])
-            )
+            _found([place_of(out, Job(table, split), "lspe") for split in splits])
+            for splits in (SPLITS[:-1], SPLITS[-1:])
         )
         if random or scaffold:
             values = [[one[what] for one in found] for found in (random, scaffold)]
             cells = [f"{np.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else "" for each in values]
             rows.append([table, what.replace("_", " "), *cells, _error_together(random)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _found(paths: list[Path]) -> list[Scores]:
+    return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
 def _error_together(found: list[Scores]) -> str:
@@ -295,7 +297,7 @@ def _error_together(found: list[Scores]) -> str:
 
 
 def _cell(paths: list[Path]) -> str:
-    found = [json.loads(path.read_text()) for path in paths if path.exists()]
+    found = _found(paths)
     if not found:
         return ""
     scores = [one["score"] for one in found]
