@@ -35,17 +35,20 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
     forest = Forest.fit(DESCRIPTORS, y, task, outputs=outputs)
     columns, target = _columns(DESCRIPTORS, None), y.reshape(-1)
     descriptors = columns[:, :206]
-    options = {"early_stopping": False, "random_state": 0}
+    boosting = {"early_stopping": False, "random_state": 0, "learning_rate": 0.04, "max_features": 0.2}
+    leaves = {"min_samples_leaf": 3, "random_state": 0}
     if task == "regression":
         extra = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(columns, target)
-        simple = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(descriptors, target)
-        boosted = HistGradientBoostingRegressor(**options).fit(descriptors, target)
+        simple = ExtraTreesRegressor(200, max_features=0.3, random_state=0).fit(descriptors, target)
+        slow = {"max_iter": 400, "max_leaf_nodes": 15, "min_samples_leaf": 5, "l2_regularization": 2.0}
+        boosted = HistGradientBoostingRegressor(**boosting, **slow).fit(descriptors, target)
         each = [extra.predict(columns), simple.predict(descriptors), boosted.predict(descriptors)]
     else:
-        extra = ExtraTreesClassifier(200, random_state=0).fit(columns, target)
-        random = RandomForestClassifier(200, random_state=0).fit(descriptors, target)
-        counted = RandomForestClassifier(200, random_state=0).fit(columns[:, 206:], target)
-        boosted = HistGradientBoostingClassifier(**options).fit(descriptors, target)
+        extra = ExtraTreesClassifier(200, **leaves).fit(columns, target)
+        random = RandomForestClassifier(200, **leaves).fit(descriptors, target)
+        counted = RandomForestClassifier(200, **leaves).fit(columns[:, 206:], target)
+        slow = {"max_iter": 200, "max_leaf_nodes": 31, "min_samples_leaf": 10, "l2_regularization": 5.0}
+        boosted = HistGradientBoostingClassifier(**boosting, **slow).fit(descriptors, target)
         each = [extra.predict_proba(columns), random.predict_proba(descriptors)]
         each += [counted.predict_proba(columns[:, 206:]), boosted.predict_proba(descriptors)]
         if task == "binary":
