@@ -22,7 +22,7 @@ from lspe.experiment import (
     with_own_data,
     with_protocol,
 )
-from lspe.experiment.data import BY_TASK, fit_to_data, load_data, mean_log_degree
+from lspe.experiment.data import DROPOUT, fit_to_data, load_data, mean_log_degree
 from lspe.features import CategoricalFeatures
 
 ZINC = "zinc/gatedgcn-lspe"
@@ -215,28 +215,13 @@ def test_the_size_of_a_vocabulary_made_from_the_data_is_theirs(
     assert fitted.features == CategoricalFeatures(node_types=9, edge_types=5)
 
 
-def test_dropout_and_descriptors_may_be_left_to_the_task(
-    prepared: Callable[..., tuple[Experiment, GraphData]],
-) -> None:
-    for task, expected in (("regression", BY_TASK["numbers"]), ("binary", BY_TASK["classes"])):
-        experiment, data = prepared(task, *(f"model.{name}=null" for name in expected))
+def test_dropout_may_be_left_to_the_task(prepared: Callable[..., tuple[Experiment, GraphData]]) -> None:
+    for task, expected in (("regression", DROPOUT["numbers"]), ("binary", DROPOUT["classes"])):
+        experiment, data = prepared(task, "model.dropout=null", "model.head_dropout=null")
         model = fit_to_data(experiment, data).model
-        assert {name: getattr(model, name) for name in expected} == expected
-        experiment, _ = prepared(task, "model.dropout=0.2", "model.head_dropout=null", "model.descriptors=morgan")
-        model = fit_to_data(experiment, data).model
-        assert (model.dropout, model.head_dropout) == (0.2, expected["head_dropout"])
-        assert model.descriptors == "morgan"
-
-
-def test_descriptors_left_to_the_task_are_read_with_the_table(tmp_path: Path) -> None:
-    table = tmp_path / "table.csv"
-    for labels, kind in (("0.5 1.5 2.5 3.5 4.5 5.5 6.5 7.5 8.5 9.5", "rdkit"), ("0 1 0 1 0 1 0 1 0 1", "none")):
-        rows = (f"{'C' * (number + 1)}O,{label}" for number, label in enumerate(labels.split()))
-        table.write_text("smiles,y\n" + "\n".join(rows) + "\n", encoding="utf-8")
-        source = TableSource(path=str(table), targets=("y",))
-        data = load_data(with_own_data(read_experiment("own/molecules"), source))
-        assert ("descriptors" in data.graphs.graph) == (kind == "rdkit")
-        assert set(data.descriptors) == {"rdkit", "morgan"}  # the forest takes both
+        assert (model.dropout, model.head_dropout) == expected
+        experiment, _ = prepared(task, "model.dropout=0.2", "model.head_dropout=null")
+        assert fit_to_data(experiment, data).model.dropout == 0.2
 
 
 def test_delta_is_the_papers_on_zinc(shared_data: Path) -> None:

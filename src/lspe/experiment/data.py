@@ -16,20 +16,17 @@ from lspe.features import Features, table_sizes
 from lspe.locations import Root
 from lspe.nn.readout import READOUTS, Readout, level_of
 
-BY_TASK: dict[str, dict[str, Any]] = {
-    "numbers": {"dropout": 0.1, "head_dropout": 0.0, "descriptors": "rdkit"},
-    "classes": {"dropout": 0.3, "head_dropout": 0.3, "descriptors": "none"},
-}
-"""What a network has where that is left to the task; docs/benchmarks.md says what was tried."""
+DROPOUT = {"numbers": (0.1, 0.0), "classes": (0.3, 0.3)}
+"""In the layers and in the head, where it is left to the task; docs/benchmarks.md says what was tried."""
 
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
     """The data of an experiment, with the encodings its network takes; folds are not chosen yet."""
+    wanted = experiment.model.descriptors
     if experiment.table is not None:
-        wanted = experiment.model.descriptors or "rdkit"
-        kinds: tuple[DescriptorKind, ...] = () if wanted == "none" else (wanted,)
-        if experiment.training.forest:
-            kinds = ("rdkit", "morgan")
+        kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
+        if wanted != "none" and not kinds:
+            kinds = (wanted,)
         data = experiment.table.load(processes, descriptors=kinds)
     elif experiment.graphs is not None:
         data = experiment.graphs.load()
@@ -39,12 +36,11 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
         )
     else:
         data = load_benchmark(experiment.dataset, root)
-    kind = _left_to_task(experiment.model, data.task).beside
-    return data.with_encodings(experiment.model.encodings).with_descriptors(kind)
+    return data.with_encodings(experiment.model.encodings).with_descriptors(wanted)
 
 
 def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
-    """Fill in what the data decide: own data's task and feature tables, what is left to the task, PNA's δ."""
+    """Fill in what the data decide: the task of one's own data, feature tables made from them, dropout, PNA's δ."""
     experiment = _with(experiment, "features", _features(experiment, data.features))
     if experiment.dataset == OWN:
         scores = scores_for(data.task, data.level)
@@ -69,7 +65,7 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     if data.extra_names:
         wider = experiment.model.model_copy(update={"extra": len(data.extra_names)})
         experiment = _with(experiment, "model", wider)
-    experiment = _with(experiment, "model", _left_to_task(experiment.model, data.task))
+    experiment = _with(experiment, "model", _with_dropout(experiment.model, data.task))
     model = experiment.model
     if model.name == "pna" and model.needs_delta:
         delta = mean_log_degree(data.split("train"))
@@ -77,9 +73,11 @@ def fit_to_data(experiment: Experiment, data: GraphData) -> Experiment:
     return _with_epochs_by_steps(with_sampling(experiment, data), data)
 
 
-def _left_to_task(model: ModelConfig, task: TaskKind) -> ModelConfig:
-    """With dropout and descriptors where these are left to the task."""
-    chosen = BY_TASK["numbers" if task == "regression" else "classes"]
+def _with_dropout(model: ModelConfig, task: TaskKind) -> ModelConfig:
+    """With a number where dropout is left to the task."""
+    chosen = dict(
+        zip(("dropout", "head_dropout"), DROPOUT["numbers" if task == "regression" else "classes"], strict=True)
+    )
     return model.model_copy(update={name: part for name, part in chosen.items() if getattr(model, name) is None})
 
 

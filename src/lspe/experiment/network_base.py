@@ -24,9 +24,8 @@ class NetworkConfig(Strict):
     """Width, depth, encodings, positions and readout; the layers are those of each network's own.
 
     ``head_layers``: hidden ones behind the readout, each half as wide as the one before. ``norm``: what normalises
-    inside the layers and feed-forward blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them,
-    ``descriptors`` what stands beside the readout; each ``null``: by the task
-    (:func:`lspe.experiment.data.fit_to_data`).
+    inside the layers and feed-forward blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them;
+    ``null``: by the task (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers.
     """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
@@ -48,7 +47,7 @@ class NetworkConfig(Strict):
     norm: Normalisation = "batch"
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
-    descriptors: OptionalDescriptorKind | None = "none"
+    descriptors: OptionalDescriptorKind = "none"
     extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
 
     @model_validator(mode="after")
@@ -70,11 +69,6 @@ class NetworkConfig(Strict):
     def drops(self) -> float:
         """The dropout in the layers; none where it is left to a task that is not known yet."""
         return self.dropout or 0.0
-
-    @property
-    def beside(self) -> OptionalDescriptorKind:
-        """The descriptors beside the readout; none where they are left to a task that is not known yet."""
-        return self.descriptors or "none"
 
     @property
     def edge_width(self) -> int:
