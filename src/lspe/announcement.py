@@ -125,7 +125,9 @@ def _models(experiment: Experiment, data: GraphData, network: Network | None) ->
     members = experiment.training.members or 1
     fitted, seen = _as_trained(experiment, data)
     epochs = fitted.training.protocol.max_epochs
-    beside = "" if experiment.model.descriptors == "none" else f" with {experiment.model.descriptors} descriptors"
+    beside = "" if experiment.model.beside == "none" else f" with {experiment.model.beside} descriptors"
+    if members > 1 and experiment.model.descriptors is None and data.task != "regression":
+        beside = f", every second with {experiment.model.beside} descriptors"
     what = f"{members} networks" if members > 1 else "one network"
     text = f"training {what} of at most {epochs} epochs{beside}"
     if members > 1:

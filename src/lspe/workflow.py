@@ -116,8 +116,8 @@ def train(
         duplicates: what is done with rows of the same molecule: ``keep`` them in one part, ``first`` or ``mean``.
         on_invalid: what is done with bad rows: ``error``, ``skip`` or ``nan``.
         members: so many networks predict as one; by the size of the table if not given.
-        descriptors: what stands beside the networks' readout: ``rdkit``, ``morgan`` or ``none``; as in the preset
-            if not given.
+        descriptors: what stands beside the networks' readout: ``rdkit``, ``morgan`` or ``none``; if not given, as
+            in the preset.
         protocol: ``paper`` or ``fast``.
         epochs: at most so many.
         seeds: of weights and order; several are several trainings.

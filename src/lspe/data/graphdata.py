@@ -149,8 +149,9 @@ class GraphData(Description):
 
     def with_descriptors(self, kind: OptionalDescriptorKind) -> GraphData:
         """The same data with these descriptors, and the extra numbers, as a column of the graphs, for networks."""
+        others = {name: column for name, column in self.graphs.graph.items() if name != "descriptors"}
         if kind == "none" and not self.extra_names:
-            return self
+            return self if len(others) == len(self.graphs.graph) else self._with_columns(others)
         parts = [] if self.extra is None else [self.extra]
         if kind != "none" and kind not in self.descriptors:
             raise DataError(
@@ -161,8 +162,11 @@ class GraphData(Description):
             parts.append(self.descriptors[kind])
         mapped = len(parts) == 1 and parts[0].dtype == np.float32  # stays on disk
         joined = parts[0] if mapped else np.concatenate(parts, axis=1, dtype=np.float32)
-        columns = {**self.graphs.graph, "descriptors": joined}
-        return replace(self, graphs=replace(self.graphs, graph=columns, path=None))  # which holds no descriptors
+        return self._with_columns({**others, "descriptors": joined})
+
+    def _with_columns(self, columns: dict[str, Array]) -> GraphData:
+        """The same data with these columns of graphs, which no file holds."""
+        return replace(self, graphs=replace(self.graphs, graph=columns, path=None))
 
     def save(self, path: Path) -> GraphData:
         """Write everything to ``path``, and give it back as mapped from there."""

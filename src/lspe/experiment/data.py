@@ -22,7 +22,7 @@ DROPOUT = {"numbers": (0.1, 0.0), "classes": (0.3, 0.3)}
 
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
     """The data of an experiment, with the encodings its network takes; folds are not chosen yet."""
-    wanted = experiment.model.descriptors
+    wanted = experiment.model.beside
     if experiment.table is not None:
         kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
         if wanted != "none" and not kinds:

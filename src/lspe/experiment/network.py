@@ -137,7 +137,7 @@ def _layers(model: NetworkConfig) -> list[nn.Module]:
 
 def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
-    width = model.extra + (0 if model.descriptors == "none" else DESCRIPTOR_WIDTH[model.descriptors])
+    width = model.extra + (0 if model.beside == "none" else DESCRIPTOR_WIDTH[model.beside])
     beside = DescriptorInput(width, model.hidden_dim, dropout=model.drops) if width else None
     read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
     head_dim = read_out + (0 if beside is None else model.hidden_dim)

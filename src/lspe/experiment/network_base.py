@@ -26,6 +26,8 @@ class NetworkConfig(Strict):
     ``head_layers``: hidden ones behind the readout, each half as wide as the one before. ``norm``: what normalises
     inside the layers and feed-forward blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them;
     ``null``: by the task (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers.
+    ``descriptors`` stand beside the readout; ``null``: RDKit's, but of several networks that tell classes every second
+    has none, so that they err less alike.
     """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
@@ -47,7 +49,7 @@ class NetworkConfig(Strict):
     norm: Normalisation = "batch"
     normalize_positions: bool = False
     position_epsilon: Annotated[float, Field(gt=0)] = 1e-6
-    descriptors: OptionalDescriptorKind = "none"
+    descriptors: OptionalDescriptorKind | None = "none"
     extra: Annotated[int, Field(ge=0, le=WIDEST)] = 0
 
     @model_validator(mode="after")
@@ -69,6 +71,11 @@ class NetworkConfig(Strict):
     def drops(self) -> float:
         """The dropout in the layers; none where it is left to a task that is not known yet."""
         return self.dropout or 0.0
+
+    @property
+    def beside(self) -> OptionalDescriptorKind:
+        """The descriptors beside the readout."""
+        return self.descriptors or "rdkit"
 
     @property
     def edge_width(self) -> int:

@@ -151,7 +151,7 @@ class GraphsWithEncodings:
         if model.encodings not in self._by_encodings:
             self._by_encodings[model.encodings] = self.graphs.with_encodings(model.encodings)
         graphs = self._by_encodings[model.encodings]
-        wanted = model.descriptors
+        wanted = model.beside
         if (wanted == "none" and not model.extra) or "descriptors" in graphs.graph:
             return graphs
         if wanted != "none" and wanted not in self.descriptors:

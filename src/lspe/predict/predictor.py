@@ -307,7 +307,7 @@ class Predictor:
     @property
     def descriptors(self) -> tuple[DescriptorKind, ...]:
         """What networks and forests take beside the graphs."""
-        wanted = {member.experiment.model.descriptors for member in self.members}
+        wanted = {member.experiment.model.beside for member in self.members}
         return tuple(kind for kind in KINDS if self.forests or kind in wanted)
 
     @property

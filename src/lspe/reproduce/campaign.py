@@ -171,7 +171,7 @@ class _Work:
     def _data(self, job: Job) -> GraphData:
         """Kept for the next job, which is often another fold or seed of them."""
         model = job.experiment.model
-        wanted = (job.experiment.dataset, model.encodings, model.descriptors)
+        wanted = (job.experiment.dataset, model.encodings, model.beside)
         if self._loaded is None or self._loaded[0] != wanted:
             self._loaded = wanted, load_data(job.experiment, self.root)
         return self._loaded[1]

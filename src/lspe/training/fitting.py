@@ -181,8 +181,10 @@ def _check_processes(data: GraphData, processes: int, *, sampled: bool) -> None:
 
 def seen_by_member(experiment: Experiment, data: GraphData) -> GraphData:
     """The data as one network of an ensemble sees them; as they are where it is the only one."""
-    members = experiment.training.members or 1
-    return data if experiment.member is None else data.member(experiment.member, parts_among(members))
+    if experiment.member is None:
+        return data
+    parts = parts_among(experiment.training.members or 1)
+    return data.member(experiment.member, parts).with_descriptors(experiment.model.beside)
 
 
 def parts_among(members: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lspe.data import GraphData
+from lspe.data.words import TaskKind
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
 from lspe.experiment.value import CONFIG, Experiment
@@ -30,10 +31,7 @@ def parts_of(experiment: Experiment, data: GraphData) -> dict[str, Experiment]:
     if members > 1 and experiment.member is None:
         if len(seeds) > 1 or (data.folds and experiment.fold is None):
             raise UserError("several members are for one seed and one division: leave out --seed and --folds")
-        return {
-            f"network{number}": experiment.model_copy(update={"seed": seeds[0] + number, "member": number, "seeds": ()})
-            for number in range(members)
-        }
+        return {f"network{number}": _member(experiment, data.task, number) for number in range(members)}
     folds: Sequence[int | None] = [experiment.fold]
     if data.folds and experiment.fold is None:
         folds = range(len(data.folds))
@@ -45,6 +43,15 @@ def parts_of(experiment: Experiment, data: GraphData) -> dict[str, Experiment]:
             name = "-".join([f"seed{seed}"] * (len(seeds) > 1) + [f"fold{fold}"] * (len(folds) > 1))
             parts[name] = experiment.model_copy(update={"seed": seed, "fold": fold, "seeds": ()})
     return parts
+
+
+def _member(experiment: Experiment, task: TaskKind, number: int) -> Experiment:
+    """One network of an ensemble, with descriptors where these are left to its number."""
+    model, seed = experiment.model, (experiment.seeds or (experiment.seed,))[0]
+    if model.descriptors is None:
+        without = task != "regression" and number % 2
+        model = model.model_copy(update={"descriptors": "none" if without else model.beside})
+    return experiment.model_copy(update={"model": model, "seed": seed + number, "member": number, "seeds": ()})
 
 
 def train(experiment: Experiment, data: GraphData, folder: Path, *, resume: bool = False, **options: Any) -> Run:
