@@ -65,6 +65,29 @@ def test_the_run_predicts_what_was_scored(run: lspe.Run) -> None:
     assert run.summary["together"]["test"]["together"]["mae"] == pytest.approx(np.abs(mean - truth).mean(), rel=1e-5)
 
 
+def test_networks_with_and_without_descriptors_predict_as_one(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    rows = [f"{smiles},{number % 2},{number % 5}" for number, smiles in enumerate(SMILES)]
+    table.write_text("\n".join(["smiles,y,temperature", *rows]) + "\n", encoding="utf-8")
+    run = lspe.train(
+        table,
+        targets=["y"],
+        extra=["temperature"],
+        out=tmp_path / "run",
+        members=2,
+        epochs=1,
+        settings=SMALL,
+        threads=1,
+    )
+    networks = [one.network() for one in open_runs(run.path)]
+    assert [len(network.get_buffer("descriptors.mean")) for network in networks] == [1 + 206, 1]
+    written = list(csv.DictReader((run.path / "predictions.csv").read_text().splitlines()))
+    chosen = [int(row["row"]) - 2 for row in written]
+    model = lspe.load(run.path)
+    predicted = model.predict([SMILES[row] for row in chosen], extra=[[row % 5] for row in chosen])
+    np.testing.assert_allclose(predicted, [float(row["y_probability"]) for row in written], rtol=1e-5)
+
+
 def test_of_many_molecules_some_are_grown_on_and_kept(run: lspe.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_data(run.config)
     rows = np.sort(np.concatenate([data.splits["train"], data.splits["val"]]))

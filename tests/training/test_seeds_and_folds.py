@@ -85,3 +85,18 @@ def test_a_chosen_fold_is_one_run(folds: tuple[Path, Experiment, GraphData]) -> 
     _, experiment, data = folds
     one = experiment.model_copy(update={"seeds": (), "fold": 2})
     assert [(name, part.fold) for name, part in parts_of(one, data).items()] == [("", 2)]
+
+
+@pytest.mark.parametrize(
+    "task, kind, expected",
+    [
+        ("binary", None, ["rdkit", "none", "rdkit"]),
+        ("regression", None, ["rdkit"] * 3),
+        ("binary", "morgan", ["morgan"] * 3),
+    ],
+)
+def test_members_that_tell_classes_have_descriptors_by_turns(
+    task: str, kind: str | None, expected: list[str], prepared: Prepared
+) -> None:
+    experiment, data = prepared(task, "training.members=3", f"model.descriptors={kind or 'null'}")
+    assert [part.model.descriptors for part in parts_of(experiment, data).values()] == expected
