@@ -62,10 +62,10 @@ def test_a_large_table_is_learned_without_descriptors(
     monkeypatch.setattr(sources, "LARGE_TABLE", 40)
     options: Any = {"on_invalid": "skip", "epochs": 1, "settings": SMALL}
     run = lspe.train(table, out=tmp_path / "large", **options)
-    assert (run.config.model.descriptors, run.config.training.forest) == ("none", False)
+    assert (run.config.model.beside, run.config.training.forest) == ("none", False)
     monkeypatch.setattr(sources, "LARGE_TABLE", 41)
     run = lspe.train(table, out=tmp_path / "small", **options)
-    assert (run.config.model.descriptors, run.config.training.forest) == ("rdkit", True)
+    assert (run.config.model.beside, run.config.training.forest) == ("rdkit", True)
 
 
 def test_graphs_of_pyg(tmp_path: Path) -> None:

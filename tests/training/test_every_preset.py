@@ -42,8 +42,8 @@ def made_up(experiment: Experiment) -> GraphData:
     getattr(packed, task.level)["y"] = y
     everything = np.arange(GRAPHS)
     model = experiment.model
-    if model.descriptors != "none":
-        width = DESCRIPTOR_WIDTH[model.descriptors]
+    if model.beside != "none":
+        width = DESCRIPTOR_WIDTH[model.beside]
         packed.graph["descriptors"] = generator.normal(size=(GRAPHS, width)).astype(np.float32)
     return GraphData(
         name=experiment.dataset,
