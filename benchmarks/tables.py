@@ -5,12 +5,13 @@
     python -m benchmarks.tables --peers PYTHON      # with LightGBM and chemprop, in an environment with the extra bench
     python -m benchmarks.tables --sizes 100 300 1000                    # learning curves
 
-Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. Splits 0 to
-4 are random (80/10/10), ``scaffold`` is by scaffold. All methods may use the validation part as they like: forests
-learn from it, chemprop and our networks choose epochs by it. With a size, so many molecules that are not tested are
-drawn, a ninth of them for validation, and all of the test part is predicted. Where chemprop has no number for a
-molecule, because a descriptor of its own is not defined, the mean of the others stands for it, and the file says of how
-many.
+Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. With
+``--runs DIR`` the run folders of ours are kept: what was interrupted goes on, and where only the forest or the blending
+changed, the networks are not trained again. Splits 0 to 4 are random (80/10/10), ``scaffold`` is by scaffold. All
+methods may use the validation part as they like: forests learn from it, chemprop and our networks choose epochs by it.
+With a size, so many molecules that are not tested are drawn, a ninth of them for validation, and all of the test part
+is predicted. Where chemprop has no number for a molecule, because a descriptor of its own is not defined, the mean of
+the others stands for it, and the file says of how many.
 """
 
 import argparse
@@ -21,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,18 +104,19 @@ Scores = dict[str, Any]
 Method = Callable[[Job, argparse.Namespace], Scores]
 
 
-def ours(options: dict[str, Any]) -> Method:
+def ours(method: str, options: dict[str, Any]) -> Method:
     def run(job: Job, arguments: argparse.Namespace) -> Scores:
         settings = [*options.get("settings", [])]
         if "seed" in job.division:
             settings.append(f"table.split_seed={job.split}")
-        with tempfile.TemporaryDirectory() as folder:
+        with run_folder(arguments.runs, place_of(Path(), job, method).stem) as folder:
             trained = lspe.train(
                 job.path,
                 targets=[job.target],
                 on_invalid="skip",
                 split=job.division["split"],
-                out=Path(folder) / "run",
+                out=folder,
+                resume=folder.exists(),
                 **{**options, "settings": settings},
             )
             together = trained.summary.get("together")
@@ -124,6 +127,16 @@ def ours(options: dict[str, Any]) -> Method:
         return {"score": test["rmse" if "rmse" in test else "roc_auc"], **parts}
 
     return run
+
+
+@contextmanager
+def run_folder(runs: Path | None, name: str) -> Iterator[Path]:
+    """A folder below ``runs``, which stays, or one that is forgotten."""
+    if runs is not None:
+        yield runs / name
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / name
 
 
 def trust(together: dict[str, Any], job: Job, trained: Run) -> dict[str, Any]:
@@ -211,7 +224,7 @@ def chemprop(more: list[str]) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    **{name: ours(options) for name, options in OURS.items()},
+    **{name: ours(name, options) for name, options in OURS.items()},
     "forest, Morgan": forest("morgan"),
     "forest, descriptors": forest("rdkit"),
     "LightGBM, descriptors": lightgbm,
@@ -313,6 +326,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[None], help="molecules that are not tested")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--runs", type=Path, help="keep our run folders here, and go on with those that are there")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--peers", help="Python that has LightGBM and chemprop")
     arguments = parser.parse_args(words)

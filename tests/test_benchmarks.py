@@ -195,6 +195,24 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert row in tables.tabulate_trust(tmp_path / "out")
 
 
+def test_our_runs_are_kept_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None
+) -> None:
+    write_table(tmp_path / "small.csv", "binary")
+    monkeypatch.setenv("LSPE_DATA", str(tmp_path))
+    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    short = {"members": 1, "settings": ["training.protocol.max_epochs=1", "training.forest=false"]}
+    monkeypatch.setitem(tables.METHODS, "short", tables.ours("short", short))
+    options = f"--tables small --splits 0 --methods short --threads 1 --runs {tmp_path / 'runs'}".split()
+    tables.main([*options, "--out", str(tmp_path / "first")])
+    weights = tmp_path / "runs" / "small--0--short" / "last.ckpt"
+    before = weights.stat().st_mtime_ns
+    tables.main([*options, "--out", str(tmp_path / "second")])
+    assert weights.stat().st_mtime_ns == before
+    scores = [json.loads((tmp_path / out / "small--0--short.json").read_text())["score"] for out in ("first", "second")]
+    assert scores[0] == scores[1]
+
+
 def test_a_learning_curve_has_the_same_test_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None
 ) -> None:
