@@ -10,6 +10,7 @@ import torch
 
 from lspe.data import GraphData
 from lspe.experiment import Experiment
+from lspe.forest import growing
 from tests import small
 
 
@@ -43,6 +44,15 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Everything derived goes into a cache of the session."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LSPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_trees() -> Iterator[None]:
+    """Forests grow in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growing, "_TREES", 20)
+        patch.setattr(growing, "_FEWEST_TREES", 10)
         yield
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,13 +11,14 @@ import torch
 from typer.testing import CliRunner
 
 import lspe
-from lspe import announcement, blending, forest
+from lspe import announcement, blending
 from lspe.blending import is_blended
 from lspe.cli.main import app
 from lspe.data.molecules.descriptors import describe
 from lspe.data.words import DescriptorKind
 from lspe.errors import UserError
 from lspe.experiment.data import load_data
+from lspe.forest import KINDS
 from lspe.predict import known
 from lspe.predict.blend import Blend, best_shares
 from lspe.training.fitting import seen_by_member
@@ -28,12 +28,7 @@ from tests.small import SMILES, write_table
 SMALL = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4, "training.batch_size": 16}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_trees() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_TREES", 20)
-        patch.setattr(forest, "_FEWEST_TREES", 10)
-        yield
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +224,7 @@ def test_extra_columns_stand_beside_the_molecules(tmp_path: Path) -> None:
 
 
 def _twice(smiles: str) -> dict[DescriptorKind, np.ndarray]:
-    return {kind: describe([smiles, smiles], kind) for kind in forest.KINDS}
+    return {kind: describe([smiles, smiles], kind) for kind in KINDS}
 
 
 def test_going_on_changes_nothing(run: lspe.Run) -> None:

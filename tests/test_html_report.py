@@ -1,7 +1,6 @@
 """The report of a run: everything in one file, and the worst molecules first."""
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import lspe
-from lspe import forest
 from lspe.html_report import losses
 from lspe.predict.splits import SplitPredictions
 from tests.small import write_table
@@ -17,12 +15,7 @@ from tests.small import write_table
 SMALL = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4, "training.batch_size": 16}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_trees() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_TREES", 20)
-        patch.setattr(forest, "_FEWEST_TREES", 10)
-        yield
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 class Page(HTMLParser):

@@ -12,7 +12,6 @@ from rdkit import Chem
 from rdkit.Chem.Crippen import MolLogP
 
 import lspe
-from lspe import forest
 from lspe.data.benchmarks.nci import source_file
 from lspe.predict.model_file import save_model
 from tests.end_to_end.conftest import Computer
@@ -99,10 +98,8 @@ def test_a_table_with_mistakes_in_it(computer: Computer) -> None:
 
 
 def test_a_model_that_was_handed_on_needs_nothing_but_the_wheel(
-    computer: Computer, tmp_path: Path, session_cache: None, monkeypatch: pytest.MonkeyPatch
+    computer: Computer, tmp_path: Path, session_cache: None, few_trees: None
 ) -> None:
-    monkeypatch.setattr(forest, "_TREES", 20)
-    monkeypatch.setattr(forest, "_FEWEST_TREES", 10)
     small = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4}
     table = write_table(tmp_path / "table.csv", "binary")
     run = lspe.train(table, out=tmp_path / "run", members=2, epochs=2, settings=small, threads=1)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 import lspe
-from lspe import forest
 from lspe.cli.main import app
 from lspe.errors import UserError
 from lspe.plots.trust import intervals, picture_of_trust, reliability
@@ -99,14 +97,11 @@ def test_intervals_hold_what_they_say() -> None:
 
 @pytest.fixture(scope="module", params=["binary", "multiclass"])
 def run(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, session_cache: None
-) -> Iterator[lspe.Run]:
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, session_cache: None, few_trees: None
+) -> lspe.Run:
     folder = tmp_path_factory.mktemp("calibrated")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_TREES", 20)
-        patch.setattr(forest, "_FEWEST_TREES", 10)
-        table = write_table(folder / "table.csv", request.param)
-        yield lspe.train(table, out=folder / "run", members=2, epochs=1, settings=SMALL, threads=1)
+    table = write_table(folder / "table.csv", request.param)
+    return lspe.train(table, out=folder / "run", members=2, epochs=1, settings=SMALL, threads=1)
 
 
 def test_a_run_predicts_calibrated_probabilities(run: lspe.Run) -> None:

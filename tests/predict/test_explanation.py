@@ -1,7 +1,6 @@
 """Why a model says what it says: contributions that add up, a planted rule that is found, and near molecules."""
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
 import lspe
-from lspe import forest
 from lspe.cli.main import app
 from lspe.data.errors import MoleculeError
 from lspe.data.molecules.descriptors import describe
@@ -27,12 +25,7 @@ SMALL = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4, "training.batch
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_trees() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_TREES", 20)
-        patch.setattr(forest, "_FEWEST_TREES", 10)
-        yield
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture(scope="module", params=["regression", "binary", "multiclass"])

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from lspe.data.errors import CorruptFileError
 from lspe.data.words import DescriptorKind, TaskKind
-from lspe.forest import Forest, _columns, _Grower
+from lspe.forest import Forest
+from lspe.forest.forest import _columns
+from lspe.forest.growing import Grower
 
 RNG = np.random.default_rng(0)
 DESCRIPTORS: dict[DescriptorKind, NDArray[np.generic]] = {
@@ -89,7 +91,7 @@ def test_missing_labels_single_labels_and_undefined_descriptors() -> None:
 
 
 def test_a_class_that_a_part_does_not_have() -> None:
-    grown = _Grower("multiclass", 4, 0, 1).trees(_columns(DESCRIPTORS, None), CLASSES, None)
+    grown = Grower("multiclass", 4, 0, 1).trees(_columns(DESCRIPTORS, None), CLASSES, None)
     predicted = np.mean([trees.predict(_columns(DESCRIPTORS, None)) for trees in grown], axis=0)
     assert predicted.shape == (90, 4)
     assert (predicted[:, 3] == 0).all()
