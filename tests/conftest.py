@@ -51,7 +51,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def few_trees() -> Iterator[None]:
     """Forests grow in no time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "_TREES", 20)
+        patch.setattr(growing, "_TREES", {"numbers": 20, "classes": 20})
         patch.setattr(growing, "_FEWEST_TREES", 10)
         yield
 

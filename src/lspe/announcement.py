@@ -24,7 +24,7 @@ from lspe.training.progress import clock
 _MEMBERS = ((3_000, 5), (15_000, 3), (50_000, 2))
 """Up to so many molecules so many networks, if nobody says: they are trained one after the other."""
 
-_FOREST_SECONDS = 0.004
+_FOREST_SECONDS = {"regression": 0.004, "binary": 0.008, "multiclass": 0.008}
 _FOREST_AT_LEAST = 2.0
 """Growing a forest for a target takes the processor about so long, per molecule and at all."""
 
@@ -137,7 +137,7 @@ def _models(experiment: Experiment, data: GraphData, network: Network | None) ->
     busy = max(1.0, (time.perf_counter() - began) / max(time.process_time() - worked, 1e-3))
     if experiment.training.forest:
         text += f", and a forest beside {'them' if members > 1 else 'it'}"
-        one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS)
+        one = len(data.task_names) * (_FOREST_AT_LEAST + len(data.graphs) * _FOREST_SECONDS[data.task])
         seconds += (members + 1) * one * busy  # others may use the processor, too
     return f"{text}: about {clock(seconds)} or less"
 

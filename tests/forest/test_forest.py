@@ -38,7 +38,7 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
     columns, target = _columns(DESCRIPTORS, None), y.reshape(-1)
     descriptors = columns[:, :206]
     boosting = {"early_stopping": False, "random_state": 0, "learning_rate": 0.04, "max_features": 0.2}
-    leaves = {"min_samples_leaf": 3, "random_state": 0}
+    leaves = {"min_samples_leaf": 2, "random_state": 0}
     if task == "regression":
         extra = ExtraTreesRegressor(200, max_features=0.1, random_state=0).fit(columns, target)
         simple = ExtraTreesRegressor(200, max_features=0.3, random_state=0).fit(descriptors, target)
@@ -46,9 +46,9 @@ def test_it_says_what_scikit_learn_says(task: TaskKind, y: NDArray[np.generic], 
         boosted = HistGradientBoostingRegressor(**boosting, **slow).fit(descriptors, target)
         each = [extra.predict(columns), simple.predict(descriptors), boosted.predict(descriptors)]
     else:
-        extra = ExtraTreesClassifier(200, **leaves).fit(columns, target)
-        random = RandomForestClassifier(200, **leaves).fit(descriptors, target)
-        counted = RandomForestClassifier(200, **leaves).fit(columns[:, 206:], target)
+        extra = ExtraTreesClassifier(300, **leaves).fit(columns, target)
+        random = RandomForestClassifier(300, **leaves).fit(descriptors, target)
+        counted = RandomForestClassifier(300, **leaves).fit(columns[:, 206:], target)
         slow = {"max_iter": 200, "max_leaf_nodes": 31, "min_samples_leaf": 10, "l2_regularization": 5.0}
         boosted = HistGradientBoostingClassifier(**boosting, **slow).fit(descriptors, target)
         each = [extra.predict_proba(columns), random.predict_proba(descriptors)]

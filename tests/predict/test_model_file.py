@@ -2,7 +2,6 @@
 
 import json
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 import lspe
-from lspe import forest
 from lspe.cli.main import app
 from lspe.data.packed.container import ArrayWriter, open_arrays
 from lspe.errors import UserError
@@ -23,13 +21,10 @@ NEW = ["CCO", "CC(=O)Oc1ccccc1C(=O)O", "c1ccncc1", "C1CC"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, session_cache: None) -> Iterator[lspe.Run]:
+def run(tmp_path_factory: pytest.TempPathFactory, session_cache: None, few_trees: None) -> lspe.Run:
     folder = tmp_path_factory.mktemp("exported")
     table = write_table(folder / "table.csv")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_TREES", 20)
-        patch.setattr(forest, "_FEWEST_TREES", 10)
-        yield lspe.train(table, out=folder / "run", members=2, epochs=2, settings=SMALL, threads=1)
+    return lspe.train(table, out=folder / "run", members=2, epochs=2, settings=SMALL, threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from lspe.data.packed.container import Array
 from lspe.data.words import DESCRIPTOR_WIDTH, TaskKind
 from lspe.forest.trees import Floats, Link, TreeSum, put_together
 
-_TREES = 200
+_TREES = {"numbers": 200, "classes": 300}
 _FEWEST_TREES = 60
-_MANY = 2000
+_IN_LEAF = {"numbers": 1, "classes": 2}
+"""The fewest molecules of a leaf: where classes are told, the share of yes of a single one is 0 or 1, and too sure."""
+_MANY = {"numbers": 2000, "classes": 10_000}
 """Molecules beyond which half as many trees with larger leaves do, so that their file stays small."""
-_FEWEST_IN_LEAF = 3
-"""Molecules of a leaf where classes are told: the share of yes in a smaller one is 0 or 1, and surer than it may be."""
+_IN_LEAF_OF_MANY = 3
 _BOOSTED: dict[str, dict[str, Any]] = {
     "numbers": {"max_iter": 400, "max_leaf_nodes": 15, "min_samples_leaf": 5, "l2_regularization": 2.0},
     "classes": {"max_iter": 200, "max_leaf_nodes": 31, "min_samples_leaf": 10, "l2_regularization": 5.0},
@@ -33,6 +34,10 @@ class Grower:
     outputs: int
     seed: int
     threads: int
+
+    @property
+    def _told(self) -> Literal["numbers", "classes"]:
+        return "numbers" if self.task == "regression" else "classes"
 
     def trees(self, columns: Array, y: Array, weight: Array | None) -> tuple[TreeSum, ...]:
         """All kinds, or as often a constant; where a class is missing, the first kind stands for boosted trees."""
@@ -63,10 +68,10 @@ class Grower:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
         targets = 1 if self.task == "multiclass" else self.outputs
-        many = len(y) > _MANY
+        many = len(y) > _MANY[self._told]
         options: dict[str, Any] = {
-            "n_estimators": max(_FEWEST_TREES, _TREES // (2 * targets if many else targets)),
-            "min_samples_leaf": _FEWEST_IN_LEAF if many or self.task != "regression" else 1,
+            "n_estimators": max(_FEWEST_TREES, _TREES[self._told] // (2 * targets if many else targets)),
+            "min_samples_leaf": _IN_LEAF_OF_MANY if many else _IN_LEAF[self._told],
             "random_state": self.seed,
             "n_jobs": self.threads,
         }
@@ -99,7 +104,7 @@ class Grower:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         kind = HistGradientBoostingRegressor if self.task == "regression" else HistGradientBoostingClassifier
-        options = _BOOSTED["numbers" if self.task == "regression" else "classes"]
+        options = _BOOSTED[self._told]
         model = kind(learning_rate=0.04, max_features=0.2, early_stopping=False, random_state=self.seed, **options)
         model.fit(columns, y, sample_weight=weight)
         classes = self.outputs if self.task == "multiclass" else 1

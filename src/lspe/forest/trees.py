@@ -53,13 +53,21 @@ class TreeSum:
         total = np.tile(self.start, (len(columns), 1))
         for begin in range(0, len(columns), _ROWS_AT_ONCE):
             some = columns[begin : begin + _ROWS_AT_ONCE]
-            row = np.arange(len(some))[:, None]
-            node = np.tile(self.roots, (len(some), 1))
-            for _ in range(self.depth):
-                low = some[row, self.feature[node]] <= self.threshold[node]
-                node = np.where(low, self.left[node], self.right[node])
-            total[begin : begin + _ROWS_AT_ONCE] += self.value[node].sum(axis=1)
+            total[begin : begin + _ROWS_AT_ONCE] += self.value[self._leaves(some)].sum(axis=1)
         return total
+
+    def _leaves(self, columns: Array) -> NDArray[np.int64]:
+        """Where each row ends in each tree, [M, trees]; what has come to its leaf is not looked at again."""
+        trees = max(len(self.roots), 1)
+        node = np.tile(self.roots, len(columns))
+        on_the_way = np.arange(len(node))
+        for _ in range(self.depth):
+            here = node[on_the_way]
+            low = columns[on_the_way // trees, self.feature[here]] <= self.threshold[here]
+            there = np.where(low, self.left[here], self.right[here])
+            node[on_the_way] = there
+            on_the_way = on_the_way[self.left[there] != there]
+        return node.reshape(len(columns), len(self.roots))
 
 
 def trees_of_file(arrays: Mapping[str, Array], place: str, *, depth: int, link: Link, share: float = 1.0) -> TreeSum:
