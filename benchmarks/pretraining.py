@@ -18,6 +18,7 @@ import csv
 import json
 import random
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def recombine(table: Path, count: int) -> None:
         names[Chem.MolToSmiles(molecule)] = None
         if len(names) == whole:
             break
-    table.write_text("\n".join(["smiles", *names]) + "\n")
+    write_molecules(table, names)
 
 
 def learn(out: Path, tables: list[Path], epochs: int, settings: list[str]) -> None:
@@ -105,15 +106,15 @@ def collected(out: Path, tables: list[Path]) -> Path:
         return path
     out.mkdir(parents=True, exist_ok=True)
     seen = {name for job in (Job(table, "0") for table in TABLES) for name in known_smiles(job.path)}
-    with path.with_suffix(".tmp").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["smiles", "length"])
-        for table in tables:
-            for name in known_smiles(table):
-                if name not in seen:
-                    seen.add(name)
-                    writer.writerow([name, len(name)])
+    new = dict.fromkeys(name for table in tables for name in known_smiles(table) if name not in seen)
+    write_molecules(path.with_suffix(".tmp"), new)
     return path.with_suffix(".tmp").rename(path)
+
+
+def write_molecules(table: Path, names: Iterable[str]) -> None:
+    """With a number beside each, because tables are read with what is to be learned."""
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([("smiles", "length"), *((name, len(name)) for name in names)])
 
 
 def known_smiles(table: Path) -> list[str]:
