@@ -43,7 +43,7 @@ SPACE: dict[str, Callable[[Trial, str], Any]] = {
     "model.layers": lambda trial, name: trial.suggest_int(name, 2, 8),
     "model.hidden_dim": lambda trial, name: trial.suggest_categorical(name, [32, 64, 96, 128]),
     "model.dropout": lambda trial, name: trial.suggest_float(name, 0.0, 0.4, step=0.1),
-    "model.readout": lambda trial, name: trial.suggest_categorical(name, ["mean", "sum"]),
+    "model.readout": lambda trial, name: trial.suggest_categorical(name, ["mean", "sum", "mean+sum"]),
     "model.descriptors": lambda trial, name: trial.suggest_categorical(name, ["rdkit", "morgan", "none"]),
     "training.batch_size": lambda trial, name: trial.suggest_categorical(name, [16, 32, 64]),
     "training.protocol.lr": lambda trial, name: round(trial.suggest_float(name, 3e-4, 5e-3, log=True), 6),

@@ -118,7 +118,7 @@ def test_own_file_round_trip(tmp_path: Path) -> None:
         ({"model__dropout": 1.5}, r"own.yaml: model.gatedgcn.dropout: .*less than 1 \(got 1.5\)"),
         (
             {"model__readout": "median"},
-            r"own.yaml: model.gatedgcn.readout: .*'mean', 'sum', 'max', 'none', 'edge' or 'link'",
+            r"own.yaml: model.gatedgcn.readout: .*'mean', 'sum', 'max', 'mean\+sum', 'none', 'edge' or 'link'",
         ),
         ({"model__name": "gcn"}, r"own.yaml: model: unknown name 'gcn': did you mean 'gatedgcn'\?"),
     ],

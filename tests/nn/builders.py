@@ -103,6 +103,7 @@ MODELS: dict[str, dict] = {
         "normalize_positions": True,
     },
     "gatedgcn-lspe": {"name": "gatedgcn", "lspe": True, "size_norm": True},
+    "gatedgcn-lspe-mean-and-sum": {"name": "gatedgcn", "lspe": True, "readout": "mean+sum"},
     "gatedgcn-lspe-h": {"name": "gatedgcn", "lspe": True, "final": "structure"},
     "pna-lspe": {"name": "pna", "lspe": True, "edge_dim": 3, "delta": 1.1, "readout": "sum"},
     "tower-pna-lspe": {"name": "pna", "lspe": True, "edge_dim": 3, "delta": 1.1, "towers": 2, "readout": "max"},

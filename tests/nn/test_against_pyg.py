@@ -105,6 +105,12 @@ def test_readout(kind: str) -> None:
     torch.testing.assert_close(pool(x, Topology.of(GRAPHS), kind), scatter(x, GRAPHS.batch, reduce=kind))
 
 
+def test_mean_and_sum_stand_side_by_side() -> None:
+    x = random(GRAPHS.num_nodes, 5)
+    mean, total = (scatter(x, GRAPHS.batch, reduce=kind) for kind in ("mean", "sum"))
+    torch.testing.assert_close(pool(x, Topology.of(GRAPHS), "mean+sum"), torch.cat([mean, total / 20], dim=1))
+
+
 def test_positional_loss_is_the_dense_formula() -> None:
     k, weight = 3, 0.7
     p = center_and_normalize(random(GRAPHS.num_nodes, k), GRAPHS.batch, 3).requires_grad_()

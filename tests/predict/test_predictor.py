@@ -185,6 +185,17 @@ def test_vectors_lead_to_the_prediction_and_belong_to_their_atoms() -> None:
     np.testing.assert_allclose(benzene, np.broadcast_to(benzene[0], benzene.shape), rtol=1e-4, atol=1e-5)
 
 
+def test_vectors_are_as_wide_as_what_is_read_out() -> None:
+    one = member("regression", "model.readout=mean+sum")
+    model = Predictor([one])
+    vectors = model.embed([*SMILES, "C(C"]).graph
+    assert vectors.shape == (len(SMILES) + 1, 32)
+    assert model.embed([]).graph.shape == (0, 32)
+    with torch.no_grad():
+        from_vectors = one.network.head(torch.from_numpy(vectors)).numpy()[:, 0]
+    np.testing.assert_allclose(from_vectors[:-1], model.predict(SMILES), rtol=1e-4)
+
+
 def test_vectors_of_an_ensemble_are_those_of_its_first_network() -> None:
     first, other = member(), member(seed=1)
     vectors = Predictor([first, other]).embed("CCO")

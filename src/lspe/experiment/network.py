@@ -20,7 +20,7 @@ from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
 from lspe.nn.normalisation import normalise_by
 from lspe.nn.pna import ALL_AGGREGATORS, PNA, SCALERS
-from lspe.nn.readout import Head
+from lspe.nn.readout import Head, width_of
 from lspe.nn.san import SAN
 from lspe.nn.tower_pna import TowerPNA
 from lspe.ops.fused.principal import AGGREGATORS
@@ -139,8 +139,7 @@ def build(model: ModelConfig, features: Features, outputs: int) -> Network:
     """The network of a configuration, with fresh weights."""
     width = model.extra + (0 if model.beside == "none" else DESCRIPTOR_WIDTH[model.beside])
     beside = DescriptorInput(width, model.hidden_dim, dropout=model.drops) if width else None
-    read_out = 2 * model.hidden_dim + model.edge_width if model.readout == "edge" else model.hidden_dim
-    head_dim = read_out + (0 if beside is None else model.hidden_dim)
+    head_dim = width_of(model.readout, model.hidden_dim, model.edge_width) + (0 if beside is None else model.hidden_dim)
     head_drops = model.head_dropout or 0.0
     return Network(
         embedder_for(features, model.hidden_dim, model.edge_width),

@@ -82,8 +82,9 @@ class Network(nn.Module):
         lspe: whether the layers learn positions.
         final: what is read out: ``structure`` h, ``structure+position`` a linear map of [h, p],
             ``structure+encoding`` the same with the embedded encoding as p.
-        readout: ``mean``, ``sum`` or ``max`` of the nodes of a graph; ``none`` for nodes, ``edge`` for edges, where the
-            head takes 2d + edge_dim, ``link`` for the pairs of nodes ``data.edge_label_index``.
+        readout: ``mean``, ``sum`` or ``max`` of the nodes of a graph; ``mean+sum``, where the head takes 2d; ``none``
+            for nodes, ``edge`` for edges, where the head takes 2d + edge_dim, ``link`` for the pairs of nodes
+            ``data.edge_label_index``.
         normalize_positions: centre the final positions per graph and scale them to unit norm.
         position_epsilon: under the root of that norm.
         dropout: before the projection of p and the fusion.

@@ -9,10 +9,14 @@ from torch import Tensor, nn
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, scatter_max, scatter_sum
 
-Readout = Literal["mean", "sum", "max", "none", "edge", "link"]
+Readout = Literal["mean", "sum", "max", "mean+sum", "none", "edge", "link"]
 
 READOUTS: dict[str, Readout] = {"graph": "mean", "node": "none", "edge": "edge", "link": "link"}
 """What gives an output for each target of a level; of graphs there are others."""
+
+
+NODES_OF_A_MOLECULE = 20
+"""What a sum that stands beside a mean is divided by, so that of molecules both are about as large."""
 
 
 def level_of(kind: Readout) -> str:
@@ -20,10 +24,17 @@ def level_of(kind: Readout) -> str:
     return next((level for level, readout in READOUTS.items() if readout == kind), "graph")
 
 
+def width_of(kind: Readout, dim: int, edge_dim: int) -> int:
+    """Of what the head is given, where nodes have ``dim`` and edges ``edge_dim`` numbers."""
+    return {"mean+sum": 2 * dim, "edge": 2 * dim + edge_dim}.get(kind, dim)
+
+
 def readout(h: Tensor, e: Tensor, graph: Topology, kind: Readout, pairs: Tensor | None = None) -> Tensor:
     r"""What the head is given: a vector per graph, per node, per edge or per pair of nodes.
 
     - ``mean``, ``sum``, ``max``: of the nodes of each graph, ``[B, d]``;
+    - ``mean+sum``: :math:`\big[\frac1n \sum_i h_i, \frac1{20} \sum_i h_i\big]`, ``[B, 2d]``: for targets that
+      grow with the graph in part, as the logP of a molecule does;
     - ``none``: the nodes as they are, ``[N, d]``;
     - ``edge``: :math:`[h_j, h_i, e_{ij}]` of each edge from j to i, ``[E, 2d + edge_dim]``;
     - ``link``: :math:`h_i \odot h_j` of each of ``pairs`` ``[2, P]``, in whichever order, ``[P, d]``.
@@ -46,7 +57,7 @@ def of_pairs(h: Tensor, pairs: Tensor) -> Tensor:
 
 
 def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
-    """``[N, d]`` → ``[B, d]``; ``none`` leaves the nodes as they are."""
+    """``[N, d]`` → ``[B, d]``, of ``mean+sum`` ``[B, 2d]``; ``none`` leaves the nodes as they are."""
     if kind == "none":
         return h
     if kind == "max":
@@ -54,7 +65,8 @@ def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
     total = scatter_sum(h, graph.batch, graph.num_graphs)
     if kind == "sum":
         return total
-    return total / graph.graph_sizes.clamp(min=1).unsqueeze(-1).to(h.dtype)
+    mean = total / graph.graph_sizes.clamp(min=1).unsqueeze(-1).to(h.dtype)
+    return mean if kind == "mean" else torch.cat([mean, total / NODES_OF_A_MOLECULE], dim=-1)
 
 
 class Head(nn.Module):

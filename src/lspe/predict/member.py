@@ -20,7 +20,7 @@ from lspe.experiment.value import CONFIG, Experiment
 from lspe.files import write_json, write_text
 from lspe.nn import Network, Output
 from lspe.nn.blocks import run_bounded
-from lspe.nn.readout import pool
+from lspe.nn.readout import Readout, pool, width_of
 from lspe.nn.topology import Topology
 from lspe.training import checkpoint
 from lspe.training.objective import Objective
@@ -63,6 +63,11 @@ class Member:
         return self.experiment.task.level
 
     @property
+    def graph_width(self) -> int:
+        """Of the vector that is read out of each graph."""
+        return width_of(self._pooling, self.experiment.model.hidden_dim, 0)
+
+    @property
     def fragments(self) -> Fragments:
         """What is done with molecules of several parts."""
         return self.interface.fragments  # type: ignore[return-value]
@@ -88,9 +93,9 @@ class Member:
         return self._in_units([result.output for result, _ in self._results(graphs)])
 
     def graph_vectors(self, graphs: GraphsWithEncodings) -> NDArray[np.float32]:
-        """What the network reads out of each graph, [G, d]."""
+        """What the network reads out of each graph, [G, :attr:`graph_width`]."""
         read_out = [self._pooled(result, topology) for result, topology in self._results(graphs)]
-        return _joined(read_out, self.experiment.model.hidden_dim).numpy()
+        return _joined(read_out, self.graph_width).numpy()
 
     def apply(self, graphs: GraphsWithEncodings) -> tuple[NDArray[np.float64], Vectors]:
         """What :meth:`values` gives, and the vectors it was made from: some hundred bytes per node."""
@@ -103,7 +108,7 @@ class Member:
                 position.append(result.p)
         model = self.experiment.model
         vectors = Vectors(
-            _joined(graph, model.hidden_dim).numpy(),
+            _joined(graph, self.graph_width).numpy(),
             _joined(node, model.hidden_dim).numpy(),
             _joined(position, model.k).numpy() if hasattr(self.network, "project_p") else None,
         )
@@ -124,7 +129,11 @@ class Member:
             packed.let_go()
 
     def _pooled(self, result: Output, topology: Topology) -> Tensor:
-        return pool(result.h, topology, self.network.readout if self.level == "graph" else "mean")
+        return pool(result.h, topology, self._pooling)
+
+    @property
+    def _pooling(self) -> Readout:
+        return self.network.readout if self.level == "graph" else "mean"
 
     def _in_units(self, outputs: list[Tensor]) -> NDArray[np.float64]:
         joined = _joined(outputs, self.experiment.task.outputs).double()

@@ -171,8 +171,8 @@ class Predictor:
             atoms += part.by_molecule(vectors.node, part.num_nodes)
             if vectors.position is not None:
                 positions += part.by_molecule(vectors.position, part.num_nodes)
-        width = self.members[0].experiment.model.hidden_dim
-        return Embeddings(np.concatenate([np.empty((0, width), np.float32), *graph]), atoms, positions)
+        nothing = np.empty((0, self.members[0].graph_width), np.float32)
+        return Embeddings(np.concatenate([nothing, *graph]), atoms, positions)
 
     def nearest(self, molecules: str | Iterable[str], count: int = 1) -> list[list[Neighbour]]:
         """For each molecule the training molecules that are most like it; none for one that cannot be read."""
