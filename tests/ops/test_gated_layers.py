@@ -28,6 +28,11 @@ STACKS: dict[str, tuple[bool, list[dict[str, object]]]] = {
     "size norm in some": (True, [{"size_norm": True}, {}, {"size_norm": True}]),
     "residual in some": (True, [{}, {"residual": False}, {}]),
     "dropout": (True, [{"dropout": 0.3}, {"dropout": 0.0}, {"dropout": 0.1, "residual": False}]),
+    "dropout of branches": (
+        True,
+        [{"dropout": 0.3, "drop": "branch"}, {"dropout": 0.2}, {"dropout": 0.1, "drop": "branch", "residual": False}],
+    ),
+    "dropout of branches, no positions": (False, [{"dropout": 0.3, "drop": "branch"}] * 2),
     "more than a call takes": (False, [{}] * (MOST_LAYERS + 2)),
 }
 

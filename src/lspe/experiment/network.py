@@ -15,7 +15,7 @@ from lspe.features import Features, Positive
 from lspe.nn.descriptors import DescriptorInput
 from lspe.nn.embed import embedder_for
 from lspe.nn.feed_forward import FeedForward
-from lspe.nn.gated_gcn import GatedGCN
+from lspe.nn.gated_gcn import Drop, GatedGCN
 from lspe.nn.graphit import GraphiT
 from lspe.nn.network import Network
 from lspe.nn.normalisation import normalise_by
@@ -29,6 +29,7 @@ from lspe.ops.fused.principal import AGGREGATORS
 class GatedGCNConfig(NetworkConfig):
     name: Literal["gatedgcn"]
     size_norm: bool = False
+    drop: Drop = "stream"
 
     def build_layers(self) -> list[nn.Module]:
         return [
@@ -36,6 +37,7 @@ class GatedGCNConfig(NetworkConfig):
                 self.hidden_dim,
                 lspe=self.lspe,
                 dropout=self.drops,
+                drop=self.drop,
                 size_norm=self.size_norm,
                 residual=self.residual,
             )

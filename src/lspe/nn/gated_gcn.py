@@ -1,7 +1,8 @@
 """GatedGCN and GatedGCN-LSPE (section "GatedGCN-LSPE" of the paper)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ from lspe.ops.fused.gate import Layer, gated_layers
 from lspe.ops.fused.layout import LANES
 
 EPSILON = 1e-6
+
+Drop = Literal["stream", "branch"]
 
 
 class GatedGCN(nn.Module):
@@ -34,7 +37,9 @@ class GatedGCN(nn.Module):
     Args:
         dim: d, the width of all three streams.
         lspe: learn positions p beside the structure h.
-        dropout: after the residual, on h, e and p.
+        dropout: on h, e and p.
+        drop: what it is applied to: the ``stream``, after the residual, as the paper's results were made, or the
+            ``branch``, what is added to the residual, so that what a stream had is not lost.
         size_norm: divide the aggregate by √n of the graph before BN. The paper does not mention it; its
             results were made with it wherever positions are learned.
         residual: add the input of each stream to its output.
@@ -50,6 +55,7 @@ class GatedGCN(nn.Module):
         *,
         lspe: bool = False,
         dropout: float = 0.0,
+        drop: Drop = "stream",
         size_norm: bool = False,
         residual: bool = True,
     ) -> None:
@@ -67,6 +73,7 @@ class GatedGCN(nn.Module):
         self.dim = self.edge_dim = dim
         self.lspe = lspe
         self.dropout = dropout
+        self.drop = drop
         self.size_norm = size_norm
         self.residual = residual
 
@@ -91,14 +98,19 @@ class GatedGCN(nn.Module):
         """The layer in plain PyTorch; ``seeds``, of the dropout of h, e and p, where it was drawn before."""
         h_new, p_new, eta_hat = self.convolution(h, p, e, graph)
         scale = graph.inverse_sqrt_size(h.dtype) if self.size_norm else None
-        h_new = self.norm_h(h_new, scale=scale, relu=True, residual=h if self.residual else None)
-        e_new = self.norm_e(eta_hat, relu=True, residual=e if self.residual else None)
-        h_new = dropout(h_new, self.dropout, self.training, seeds[0])
-        e_new = dropout(e_new, self.dropout, self.training, seeds[1])
-        if p_new is None:
+        h_new = self._with_residual(partial(self.norm_h, h_new, scale=scale, relu=True), h, seeds[0])
+        e_new = self._with_residual(partial(self.norm_e, eta_hat, relu=True), e, seeds[1])
+        if p is None or p_new is None:
             return h_new, None, e_new
-        p_new = tanh_residual(p_new, p if self.residual else None)
-        return h_new, dropout(p_new, self.dropout, self.training, seeds[2]), e_new
+        return h_new, self._with_residual(partial(tanh_residual, p_new), p, seeds[2]), e_new
+
+    def _with_residual(self, branch: Callable[..., Tensor], stream: Tensor, seed: int | None) -> Tensor:
+        """A stream and what is added to it, and dropout of either; ``branch`` adds its ``residual`` itself."""
+        residual = stream if self.residual else None
+        if self.drop == "stream":
+            return dropout(branch(residual=residual), self.dropout, self.training, seed)
+        added = dropout(branch(residual=None), self.dropout, self.training, seed)
+        return added if residual is None else residual + added
 
     def convolution(
         self, h: Tensor, p: Tensor | None, e: Tensor, graph: Topology
@@ -147,6 +159,7 @@ class GatedGCN(nn.Module):
         return Layer(
             residual=self.residual,
             scaled=self.size_norm,
+            drop_branch=self.drop == "branch",
             dropout=self.dropout if drops else 0.0,
             seeds=draw_seeds(3) if drops else (0, 0, 0),
             norms=(self.norm_h.in_layer(nodes), self.norm_e.in_layer(edges)),

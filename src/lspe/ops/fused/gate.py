@@ -25,10 +25,14 @@ Streams = tuple[Tensor, Tensor | None, Tensor]
 
 
 class Layer(NamedTuple):
-    """What a layer is beside its parameters; ``seeds`` and ``norms`` are those of h, e (and p)."""
+    """What a layer is beside its parameters; ``seeds`` and ``norms`` are those of h, e (and p).
+
+    Dropout is behind the residual or, with ``drop_branch``, of what is added to it.
+    """
 
     residual: bool
     scaled: bool
+    drop_branch: bool
     dropout: float
     seeds: Sequence[int]
     norms: tuple[Norm, Norm]
@@ -129,6 +133,7 @@ def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:
     return {
         "residual": layer.residual,
         "scaled": layer.scaled,
+        "drop_branch": layer.drop_branch,
         "dropout": layer.dropout,
         "seed": layer.seeds,
         "map": [unit_rows(weight) for weight in parameters[:-4:2]],

@@ -111,9 +111,10 @@ struct normal {
     struct line weight, bias, running_mean, running_variance;
 };
 
-/* A GatedGCN layer. Maps in the order B1, B2, A1, A2, B3, C1, C2, the last two with positions only. */
+/* A GatedGCN layer. Maps in the order B1, B2, A1, A2, B3, C1, C2, the last two with positions only. Dropout is behind the
+   residual or, with `drop_branch`, of what is added to it. */
 struct gated_layer {
-    integer residual, scaled;
+    integer residual, scaled, drop_branch;
     double dropout;
     uint64_t seed[3]; /* of h, e and p */
     struct rows map[7];

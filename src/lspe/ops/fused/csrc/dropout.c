@@ -1,7 +1,7 @@
 #include "dropout.h"
 
 struct drawing {
-    struct rows x, out;
+    struct rows x, residual, out;
     integer first_row;
     uint64_t seed;
     uint32_t limit; /* places whose number, of 2^32, is below the limit become zero */
@@ -38,13 +38,25 @@ static void drop_task(void *argument, integer number)
         real *out = row_at(work.out, row);
         for (integer c = 0; c < work.x.width; c++)
             out[c] = x[c] * (drawn(key, (uint32_t)c) < work.limit ? 0 : work.scale);
+        if (left_out(work.residual))
+            continue;
+        const real *residual = row_at(work.residual, row);
+        for (integer c = 0; c < work.x.width; c++)
+            out[c] += residual[c];
     }
+}
+
+void drop_and_add(integer threads, uint64_t seed, double p, integer first_row, struct rows x, struct rows residual,
+                  struct rows out)
+{
+    struct drawing work = {x, residual, out, first_row, seed, (uint32_t)(p * 4294967295.0),
+                           p < 1 ? (real)(1 / (1 - p)) : 0};
+    run_tasks(threads, tasks_of(x.count), drop_task, &work);
 }
 
 void drop_rows(integer threads, uint64_t seed, double p, integer first_row, struct rows x, struct rows out)
 {
-    struct drawing work = {x, out, first_row, seed, (uint32_t)(p * 4294967295.0), p < 1 ? (real)(1 / (1 - p)) : 0};
-    run_tasks(threads, tasks_of(x.count), drop_task, &work);
+    drop_and_add(threads, seed, p, first_row, x, (struct rows){0}, out);
 }
 
 enum answer drop(const struct dropping *call)

@@ -9,5 +9,8 @@
 
 /* The first row of x and out is number `first_row`; out may be x itself. */
 void drop_rows(integer threads, uint64_t seed, double p, integer first_row, struct rows x, struct rows out);
+/* The same, and the rows of `residual` added. */
+void drop_and_add(integer threads, uint64_t seed, double p, integer first_row, struct rows x, struct rows residual,
+                  struct rows out);
 
 #endif

@@ -42,6 +42,8 @@ struct stack {
     _Bool failed;
 };
 
+static inline _Bool drops_branch(const struct gated_layer *layer) { return layer->dropout > 0 && layer->drop_branch; }
+
 static inline _Bool keeps_memory(const struct gated_layers *call) { return call->memory[0].at != NULL; }
 
 /* Checks a call. `backward` needs more than forward. */

@@ -2,19 +2,42 @@
    layer, and where there is a residual what the maps give is added to them. */
 #include "layers.h"
 
-/* The gradients behind the dropout, and their sums that the normalisations need. */
-static void prepare(const struct stack *stack, integer layer, integer piece, integer threads)
+/* The gradient of what is added to the residual of a piece: that of the stream, or what its dropout leaves of it, which
+   goes into `room`. */
+static struct rows of_branch(const struct stack *stack, integer layer, integer stream, integer piece, integer threads,
+                             struct rows gradient, real *room)
+{
+    const struct gated_layer *of = &stack->call->layer[layer];
+    if (!drops_branch(of))
+        return gradient;
+    const struct rows dropped = {room, gradient.count, gradient.width, stack->padded};
+    drop_rows(threads, of->seed[stream], of->dropout, cuts_of(stack, stream)[piece], gradient, dropped);
+    return dropped;
+}
+
+static inline integer branch_size(const struct stack *stack, integer layer, integer rows)
+{
+    return drops_branch(&stack->call->layer[layer]) ? rows * stack->padded : 0;
+}
+
+/* The gradients behind the dropout of streams, and their sums that the normalisations need. */
+static void prepare(struct stack *stack, integer layer, integer piece, integer threads)
 {
     const struct gated_layer *of = &stack->call->layer[layer];
     const struct place place = place_of(stack, layer);
     for (integer s = 0; s <= stack->streams; s++) {
         const struct rows gradient = piece_rows(stack, stack->call->in_gradient[s], s, piece);
-        if (of->dropout > 0)
+        if (of->dropout > 0 && !of->drop_branch)
             drop_rows(threads, of->seed[s], of->dropout, cuts_of(stack, s)[piece], gradient, gradient);
         if (s == P)
             continue;
+        real *room = room_for_piece(branch_size(stack, layer, gradient.count) + 1);
+        if (room == NULL) {
+            stack->failed = 1;
+            return;
+        }
         struct norm norm = norm_of(stack, layer, s, piece, piece_rows(stack, place.sum[s], s, piece), place.statistics);
-        norm.gradient = gradient;
+        norm.gradient = of_branch(stack, layer, s, piece, threads, gradient, room);
         find_gradient_sums(threads, &norm);
     }
 }
@@ -81,11 +104,13 @@ static void layer_of_piece(const struct stack *stack, integer piece, integer thr
     const integer layer = stack->layer, padded = stack->padded, width = stack->width, streams = stack->streams;
     const integer row = row_of_parts(width, streams);
     const struct place place = place_of(stack, layer);
-    struct rows in[3] = {0}, sum[3] = {0}, gradient[3] = {0};
+    struct rows in[3] = {0}, sum[3] = {0}, gradient[3] = {0}, branch[3] = {0};
     for (integer s = 0; s <= streams; s++) {
         in[s] = piece_rows(stack, place.in[s], s, piece);
         sum[s] = piece_rows(stack, place.sum[s], s, piece);
         gradient[s] = piece_rows(stack, stack->call->in_gradient[s], s, piece);
+        branch[s] = of_branch(stack, layer, s, piece, threads, gradient[s], room);
+        room += branch_size(stack, layer, gradient[s].count);
     }
     const integer nodes = in[H].count, edges = in[E].count;
     real *sums_gradient[2] = {room, room + nodes * padded};
@@ -94,12 +119,12 @@ static void layer_of_piece(const struct stack *stack, integer piece, integer thr
 
     for (integer s = H; s <= E; s++) {
         struct norm norm = norm_of(stack, layer, s, piece, sum[s], place.statistics);
-        norm.gradient = gradient[s];
+        norm.gradient = branch[s];
         norm.x_gradient = (struct rows){s == H ? sums_gradient[0] : edge_gradient, sum[s].count, width, padded};
         find_x_gradient(threads, &norm);
     }
     if (streams == 2)
-        tanh_backward(&(struct activation){.threads = threads, .x = sum[P], .other = gradient[P],
+        tanh_backward(&(struct activation){.threads = threads, .x = sum[P], .other = branch[P],
                                            .out = {sums_gradient[1], nodes, width, padded}});
     const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
                               .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
@@ -133,7 +158,8 @@ static void layer_backward(struct stack *stack, integer piece, integer threads)
     const integer nodes = stack->node_cuts[piece + 1] - stack->node_cuts[piece];
     const integer edges = stack->edge_cuts[piece + 1] - stack->edge_cuts[piece], streams = stack->streams;
     const integer row = row_of_parts(stack->width, streams);
-    const integer size = nodes * row + 2 * (nodes * streams + edges) * stack->padded;
+    const integer rows = nodes * streams + edges;
+    const integer size = nodes * row + 2 * rows * stack->padded + branch_size(stack, stack->layer, rows);
     real *room = room_for_piece(size > 0 ? size : 1);
     if (room == NULL) {
         stack->failed = 1;

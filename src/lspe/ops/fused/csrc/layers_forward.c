@@ -57,19 +57,24 @@ static void close_layer(const struct stack *stack, integer layer, integer piece,
                         const struct rows *out)
 {
     const struct gated_layer *of = &stack->call->layer[layer];
+    const _Bool late = drops_branch(of); /* the residual comes behind the dropout */
+    struct rows residual[3] = {0};
+    if (of->residual)
+        memcpy(residual, place.in, sizeof residual);
     for (integer s = H; s <= E; s++) {
         struct norm norm = norm_of(stack, layer, s, piece, place.sum[s], place.statistics);
         norm.out = out[s];
-        if (of->residual)
-            norm.residual = place.in[s];
+        if (!late)
+            norm.residual = residual[s];
         normalise(threads, &norm);
     }
     if (stack->streams == 2)
         tanh_forward(&(struct activation){.threads = threads, .x = place.sum[P], .out = out[P],
-                                          .other = of->residual ? place.in[P] : (struct rows){0}});
+                                          .other = late ? (struct rows){0} : residual[P]});
     for (integer s = 0; s <= stack->streams; s++) {
         if (of->dropout > 0)
-            drop_rows(threads, of->seed[s], of->dropout, cuts_of(stack, s)[piece], out[s], out[s]);
+            drop_and_add(threads, of->seed[s], of->dropout, cuts_of(stack, s)[piece], out[s],
+                         late ? residual[s] : (struct rows){0}, out[s]);
         for (integer row = 0; row < out[s].count && out[s].step > out[s].width; row++)
             clear_padding(out[s], row);
     }
