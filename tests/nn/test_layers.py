@@ -5,7 +5,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch_geometric.data import Batch
 
-from lspe import testing
+from lspe import ops, testing
+from lspe.nn import GatedGCN, Topology
+from lspe.ops.choice import Choice
 from tests.graphs import CORNER_CASES, random_batches
 from tests.nn.builders import LAYERS, call, call_nodes, make_layer, with_inputs
 
@@ -85,3 +87,14 @@ def test_positions_do_not_see_the_structure(name: str) -> None:
         assert torch.equal(p, p_again)
     data.p = data.p + 1
     assert (call(layer, data)[0] - h).abs().max() > 1e-6, "the structure has to see the positions"
+
+
+@pytest.mark.parametrize("operators", ["plain", "fused"])
+def test_what_is_dropped_of_a_branch_leaves_the_stream(operators: Choice) -> None:
+    graphs = Batch.from_data_list([CORNER_CASES[key] for key in ("star", "first and last node isolated", "one node")])
+    given = [torch.randn(rows, 16) for rows in (graphs.num_nodes, graphs.num_nodes, graphs.num_edges)]
+    with ops.use(operators):
+        kept = GatedGCN(16, lspe=True, dropout=1.0, drop="branch")(*given, Topology.of(graphs))
+        nothing = GatedGCN(16, lspe=True, dropout=1.0, drop="stream")(*given, Topology.of(graphs))
+    torch.testing.assert_close(list(kept), given)
+    assert not any(stream.any() for stream in nothing)
