@@ -14,7 +14,6 @@ Readout = Literal["mean", "sum", "max", "mean+sum", "none", "edge", "link"]
 READOUTS: dict[str, Readout] = {"graph": "mean", "node": "none", "edge": "edge", "link": "link"}
 """What gives an output for each target of a level; of graphs there are others."""
 
-
 NODES_OF_A_MOLECULE = 20
 """What a sum that stands beside a mean is divided by, so that of molecules both are about as large."""
 
