@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv, ResGatedGraphConv, TransformerConv
+from torch_geometric.nn.aggr import SumAggregation
 from torch_geometric.utils import get_laplacian, scatter, to_dense_adj
 
-from lspe.nn import LSPE, GatedGCN, PrincipalAggregation, Topology, center_and_normalize, positional_loss
+from lspe.nn import LSPE, EdgeSum, GatedGCN, PrincipalAggregation, Topology, center_and_normalize, positional_loss
 from lspe.nn.readout import pool
 from tests.graphs import CORNER_CASES
 
@@ -144,3 +145,27 @@ def test_centring_a_constant_leaves_zero() -> None:
     out.sum().backward()
     assert not out.any()
     assert torch.isfinite(p.grad).all()
+
+
+def test_edge_sum_is_sum_aggregation_of_the_edges() -> None:
+    layer = EdgeSum(4, 6).double()
+    h, e = random(GRAPHS.num_nodes, 6), random(GRAPHS.num_edges, 4)
+    sums = SumAggregation()(e, GRAPHS.edge_index[1], dim_size=GRAPHS.num_nodes)
+    h_new, p_new, e_new = layer(h, h, e, Topology.of(GRAPHS))
+    torch.testing.assert_close(h_new, h + sums @ layer.W.weight.T)
+    assert p_new is h
+    assert e_new is e
+
+
+def test_edge_sum_does_not_see_pairs_that_are_no_edges() -> None:
+    """They are listed for full attention only; a node's edges are those of its graph."""
+    star = CORNER_CASES["star"]
+    layer = EdgeSum(4, 6)
+    h, e = torch.randn(star.num_nodes, 6), torch.randn(star.num_edges, 4)
+    added = torch.cat([star.edge_index, torch.tensor([[1], [2]])], dim=1)
+    real = torch.arange(added.size(1)) < star.num_edges
+    listed = Topology(added, star.num_nodes, real=real)
+    with_added = torch.cat([e, torch.randn(1, 4)])
+    torch.testing.assert_close(
+        layer(h, None, with_added, listed)[0], layer(h, None, e, Topology(star.edge_index, star.num_nodes))[0]
+    )

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv
 
 from lspe.encodings import RandomWalkEncoding
-from lspe.nn import LSPE, PNA, SAN, ContinuousEmbedder, GatedGCN, Head, Network, Output, block_order, blocks
+from lspe.nn import LSPE, PNA, SAN, ContinuousEmbedder, EdgeSum, GatedGCN, Head, Network, Output, block_order, blocks
 from lspe.nn.blocks import run_bounded, run_in_blocks
 from tests.levels import random_graph
 
@@ -31,6 +31,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "pna": lambda: PNA(DIM, DIM, delta=1.5, lspe=True, size_norm=False),
     "gat": gat,
     "gine": gine,
+    "edge sum": lambda: EdgeSum(DIM, DIM),
 }
 
 

@@ -13,6 +13,7 @@ from lspe.experiment.network_base import NetworkConfig
 from lspe.experiment.own_layers import GPSConfig, LSPEConfig, OwnConfig
 from lspe.features import Features, Positive
 from lspe.nn.descriptors import DescriptorInput
+from lspe.nn.edge_sum import EdgeSum
 from lspe.nn.embed import embedder_for
 from lspe.nn.feed_forward import FeedForward
 from lspe.nn.gated_gcn import Drop, GatedGCN
@@ -132,7 +133,8 @@ def _with_feed_forward(model: NetworkConfig, layers: list[nn.Module]) -> list[nn
 
 
 def _layers(model: NetworkConfig) -> list[nn.Module]:
-    layers = nn.ModuleList(_with_feed_forward(model, model.build_layers()))
+    first = [EdgeSum(model.edge_width, model.hidden_dim)] if model.edge_sum else []
+    layers = nn.ModuleList([*first, *_with_feed_forward(model, model.build_layers())])
     normalise_by(model.norm, layers)
     return list(layers)
 

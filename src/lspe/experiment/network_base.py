@@ -23,11 +23,12 @@ MOST_LAYERS = 10_000
 class NetworkConfig(Strict):
     """Width, depth, encodings, positions and readout; the layers are those of each network's own.
 
-    ``head_layers``: hidden ones behind the readout, each half as wide as the one before. ``norm``: what normalises
-    inside the layers and feed-forward blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them;
-    ``null``: by the task (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers.
-    ``descriptors`` stand beside the readout; ``null``: RDKit's, but of several networks that tell classes every second
-    has none, so that they err less alike.
+    ``edge_sum``: a map of the sum of a node's edges is added to what h begins with. ``head_layers``: hidden ones behind
+    the readout, each half as wide as the one before. ``norm``: what normalises inside the layers and feed-forward
+    blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them; ``null``: by the task
+    (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers. ``descriptors`` stand beside the
+    readout; ``null``: RDKit's, but of several networks that tell classes every second has none, so that they err less
+    alike.
     """
 
     layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
@@ -39,6 +40,7 @@ class NetworkConfig(Strict):
     pair_encoding: str = NONE
     pair_k: Annotated[int, Field(ge=0, le=WIDEST)] = 0
     normalize_encoding: bool = False
+    edge_sum: bool = False
     final: Final = "structure"
     readout: Readout = "mean"
     dropout: Probability | None = 0.0

@@ -2,6 +2,7 @@
 
 from lspe.nn.attention import PairAttention
 from lspe.nn.blocks import run_in_blocks
+from lspe.nn.edge_sum import EdgeSum
 from lspe.nn.embed import (
     CategoricalEmbedder,
     ConstantEmbedder,
@@ -36,6 +37,7 @@ __all__ = [
     "CategoricalEmbedder",
     "ConstantEmbedder",
     "ContinuousEmbedder",
+    "EdgeSum",
     "Embedder",
     "FeedForward",
     "FullGraphLayer",
