@@ -1,4 +1,4 @@
-"""The products of matrices that a network cannot do without, alone: the floor of its training step.
+"""The products of matrices that a network cannot do without, alone: the floor of its training step, and of inference.
 
 Counted are the products of the plain forward pass and the two that the gradient of each needs, in their cheapest exact
 arrangement: products of one left side are one product with the right sides beside each other, at padded widths; rows
@@ -68,8 +68,8 @@ class Products(TorchDispatchMode):
         self._scaled.add(key)
 
 
-def products_of(forward: Callable[[], object]) -> Callable[[], None]:
-    """A function that does the products of ``forward``, and the two that the gradient of each needs."""
+def products_of(forward: Callable[[], object], *, gradients: bool = True) -> Callable[[], None]:
+    """A function that does the products of ``forward`` and, with ``gradients``, the two that each of theirs needs."""
     with torch.no_grad(), Products() as products:
         forward()
     triples = [cheapest(shape, columns) for (_, *shape), columns in products.columns.items()]
@@ -77,8 +77,9 @@ def products_of(forward: Callable[[], object]) -> Callable[[], None]:
     def run() -> None:
         for triple in triples:
             triple.forward()
-        for triple in reversed(triples):
-            triple.backward()
+        if gradients:
+            for triple in reversed(triples):
+                triple.backward()
 
     return run
 

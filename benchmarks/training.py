@@ -7,9 +7,9 @@ ZINC and CIFAR10 in the data root ($LSPE_DATA) or the network. What a CASE may b
 - plain: the same with plain PyTorch.
 - pyg: the same with convolutions as one writes them with PyG's ``MessagePassing`` (benchmarks/message_passing.py).
 - floor: the products of matrices of forward and backward alone (benchmarks/floor.py).
-- inference: forward only, fused and plain in turns, in a process that does nothing else, as people predict. The first
-  dozens of batches are not counted: plain PyTorch was seen to change its speed by half meanwhile, for a reason that is
-  not known (page faults are not it).
+- inference: forward only, fused, plain and the floor of its products in turns, in a process that does nothing else, as
+  people predict. The first dozens of batches are not counted: plain PyTorch was seen to change its speed by half
+  meanwhile, for a reason that is not known (page faults are not it).
 - epoch, of the cases on ZINC: 10,000 graphs with batching; evaluated: and then validation and test. predict: 12,000
   graphs. Each has a process of its own for these, whose largest memory is peak.
 
@@ -113,6 +113,7 @@ def ratios(row: dict[str, float]) -> dict[str, float]:
         "pyg / step": row["pyg_ms"] / row["step_ms"],
         "step / floor": row["step_ms"] / row["floor_ms"],
         "inference plain / ours": row["inference_plain_ms"] / row["inference_ms"],
+        "inference ours / floor": row["inference_ms"] / row["inference_floor_ms"],
     }
 
 
@@ -141,9 +142,10 @@ def inference(name: str, threads: int, repeats: int) -> dict[str, float]:
     def infer() -> None:
         network(case.batch)
 
-    interleaved([infer, plainly(infer)], SETTLING)
-    ours, plain = interleaved([infer, plainly(infer)], repeats)
-    return {"inference_ms": 1e3 * ours, "inference_plain_ms": 1e3 * plain}
+    works = [infer, plainly(infer), products_of(plainly(lambda: network(case.batch)), gradients=False)]
+    interleaved(works, SETTLING)
+    ours, plain, floor = interleaved(works, repeats)
+    return {"inference_ms": 1e3 * ours, "inference_plain_ms": 1e3 * plain, "inference_floor_ms": 1e3 * floor}
 
 
 def plainly(work: Callable[[], object]) -> Callable[[], object]:
