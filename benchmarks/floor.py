@@ -69,7 +69,7 @@ class Products(TorchDispatchMode):
 
 
 def products_of(forward: Callable[[], object], *, gradients: bool = True) -> Callable[[], None]:
-    """A function that does the products of ``forward`` and, with ``gradients``, the two that each of theirs needs."""
+    """A function that does the products of ``forward`` and, where wanted, the two that the gradient of each needs."""
     with torch.no_grad(), Products() as products:
         forward()
     triples = [cheapest(shape, columns) for (_, *shape), columns in products.columns.items()]
