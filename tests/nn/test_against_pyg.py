@@ -147,12 +147,14 @@ def test_centring_a_constant_leaves_zero() -> None:
     assert torch.isfinite(p.grad).all()
 
 
-def test_edge_sum_is_sum_aggregation_of_the_edges() -> None:
-    layer = EdgeSum(4, 6).double()
-    h, e = random(GRAPHS.num_nodes, 6), random(GRAPHS.num_edges, 4)
+@pytest.mark.parametrize("edge_dim", [4, 6])
+def test_edge_sum_is_sum_aggregation_of_the_edges(edge_dim: int) -> None:
+    """Of edges as wide as nodes as they are; of others through a map."""
+    layer = EdgeSum(edge_dim, 6).double()
+    h, e = random(GRAPHS.num_nodes, 6), random(GRAPHS.num_edges, edge_dim)
     sums = SumAggregation()(e, GRAPHS.edge_index[1], dim_size=GRAPHS.num_nodes)
     h_new, p_new, e_new = layer(h, h, e, Topology.of(GRAPHS))
-    torch.testing.assert_close(h_new, h + sums @ layer.W.weight.T)
+    torch.testing.assert_close(h_new, h + (sums if edge_dim == 6 else sums @ layer.W.weight.T))
     assert p_new is h
     assert e_new is e
 

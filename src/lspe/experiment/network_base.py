@@ -23,7 +23,7 @@ MOST_LAYERS = 10_000
 class NetworkConfig(Strict):
     """Width, depth, encodings, positions and readout; the layers are those of each network's own.
 
-    ``edge_sum``: a map of the sum of a node's edges is added to what h begins with. ``head_layers``: hidden ones behind
+    ``edge_sum``: the sum of a node's edges is added to what h begins with. ``head_layers``: hidden ones behind
     the readout, each half as wide as the one before. ``norm``: what normalises inside the layers and feed-forward
     blocks. ``dropout`` is that in the layers, ``head_dropout`` that behind them; ``null``: by the task
     (:func:`lspe.experiment.data.fit_to_data`), more for classes than for numbers. ``descriptors`` stand beside the
