@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define TALL 6          /* rows of a tile: with PANEL columns it fills twelve of the sixteen registers of AVX2 */
+#define TALL 6          /* rows of a tile */
 #define ROWS_AT_ONCE 96 /* as many rows of a as stay in the first cache while all panels go by */
 #define DEEP 128        /* as many rows of a and b at a time, where the sum goes over rows */
 #define FEW_ROWS 18     /* of the result, for which it does not pay to bring b into panels */
@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) void tile(const integer tall, const
                                                        const real *a, integer a_row, integer a_step,
                                                        struct matrix b, struct matrix start, real *c, integer c_row)
 {
-    vector sum[TALL][2];
+    vector sum[TALL][VECTORS];
     for (integer i = 0; i < tall; i++)
         for (integer j = 0; j < wide; j++)
             sum[i][j] = start.at == NULL ? all(0) : load(start.at + i * start.row + j * LANES);
@@ -56,24 +56,18 @@ static inline __attribute__((always_inline)) void tiles_of_width(const integer w
     }
 }
 
-/* Some rows of a panel of c. */
-static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step, const real *b,
-                  struct matrix start, real *c, integer c_row)
+/* Some rows of `wide` columns of c, as many as a panel has. */
+static void tiles(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step,
+                  struct matrix b, struct matrix start, real *c, integer c_row)
 {
-    if (wide == PANEL)
-        tiles_of_width(2, rows, inner, a, a_row, a_step, (struct matrix){b, PANEL}, start, c, c_row);
-    else
-        tiles_of_width(1, rows, inner, a, a_row, a_step, (struct matrix){b, LANES}, start, c, c_row);
-}
-
-/* The same where b is not in panels. */
-static void tiles_of_rows(integer wide, integer rows, integer inner, const real *a, integer a_row, integer a_step,
-                          struct matrix b, struct matrix start, real *c, integer c_row)
-{
-    if (wide == PANEL)
-        tiles_of_width(2, rows, inner, a, a_row, a_step, b, start, c, c_row);
-    else
-        tiles_of_width(1, rows, inner, a, a_row, a_step, b, start, c, c_row);
+    switch (wide / LANES) {
+#if VECTORS == 4
+    case 4: tiles_of_width(4, rows, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 3: tiles_of_width(3, rows, inner, a, a_row, a_step, b, start, c, c_row); break;
+#endif
+    case 2: tiles_of_width(2, rows, inner, a, a_row, a_step, b, start, c, c_row); break;
+    case 1: tiles_of_width(1, rows, inner, a, a_row, a_step, b, start, c, c_row); break;
+    }
 }
 
 static inline integer smaller(integer one, integer other) { return one < other ? one : other; }
@@ -87,10 +81,12 @@ static void rows_task(void *argument, integer number)
 {
     const struct multiplication work = *(const struct multiplication *)argument;
     const integer first = number * ROWS_AT_ONCE, rows = smaller(ROWS_AT_ONCE, work.rows - first);
-    for (integer column = 0; column < work.columns; column += PANEL)
-        tiles(smaller(PANEL, work.columns - column), rows, work.inner, work.a.at + first * work.a.row, work.a.row, 1,
-              work.b.at + column * work.inner, from(work.start, first, column), work.c + first * work.c_row + column,
-              work.c_row);
+    for (integer column = 0, end; column < work.columns; column = end) {
+        end = panel_end(work.columns, column);
+        tiles(end - column, rows, work.inner, work.a.at + first * work.a.row, work.a.row, 1,
+              (struct matrix){work.b.at + column * work.inner, end - column}, from(work.start, first, column),
+              work.c + first * work.c_row + column, work.c_row);
+    }
 }
 
 void product(integer threads, integer rows, integer columns, integer inner, struct matrix a, const real *b,
@@ -105,7 +101,7 @@ static inline __attribute__((always_inline)) void tile_of_terms(const integer ta
                                                                 const struct term *term, integer row, integer column,
                                                                 struct matrix start, real *c, integer c_row)
 {
-    vector sum[TALL][2];
+    vector sum[TALL][VECTORS];
     for (integer i = 0; i < tall; i++)
         for (integer j = 0; j < wide; j++)
             sum[i][j] = start.at == NULL ? all(0) : load(start.at + i * start.row + j * LANES);
@@ -145,11 +141,17 @@ static inline __attribute__((always_inline)) void panel_of_terms(const integer w
 void sum_of_products(integer rows, integer columns, integer terms, const struct term *term, struct matrix start, real *c,
                      integer c_row)
 {
-    for (integer column = 0; column < columns; column += PANEL)
-        if (columns - column >= PANEL)
-            panel_of_terms(2, rows, column, terms, term, start, c, c_row);
-        else
-            panel_of_terms(1, rows, column, terms, term, start, c, c_row);
+    for (integer column = 0, end; column < columns; column = end) {
+        end = panel_end(columns, column);
+        switch ((end - column) / LANES) {
+#if VECTORS == 4
+        case 4: panel_of_terms(4, rows, column, terms, term, start, c, c_row); break;
+        case 3: panel_of_terms(3, rows, column, terms, term, start, c, c_row); break;
+#endif
+        case 2: panel_of_terms(2, rows, column, terms, term, start, c, c_row); break;
+        case 1: panel_of_terms(1, rows, column, terms, term, start, c, c_row); break;
+        }
+    }
 }
 
 static void columns_task(void *argument, integer number)
@@ -159,7 +161,7 @@ static void columns_task(void *argument, integer number)
     real panel[DEEP * PANEL];
     struct matrix start = from(work.start, 0, column);
     if (work.rows <= FEW_ROWS) {
-        tiles_of_rows(wide, work.rows, work.inner, work.a.at, 1, work.a.row, from(work.b, 0, column), start,
+        tiles(wide, work.rows, work.inner, work.a.at, 1, work.a.row, from(work.b, 0, column), start,
                       work.c + column, work.c_row);
         return;
     }
@@ -168,8 +170,8 @@ static void columns_task(void *argument, integer number)
         for (integer k = 0; k < deep; k++)
             for (integer c = 0; c < wide; c += LANES)
                 store(panel + k * wide + c, load(work.b.at + (first + k) * work.b.row + column + c));
-        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, panel, start, work.c + column,
-              work.c_row);
+        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, (struct matrix){panel, wide}, start,
+              work.c + column, work.c_row);
         start = (struct matrix){work.c + column, work.c_row};
     }
 }

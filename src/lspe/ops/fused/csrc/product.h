@@ -14,12 +14,31 @@ struct matrix {
 };
 
 /* A matrix [inner, columns] in panels: PANEL columns, then the next ones, each panel [inner, its width]. The columns
-   are a multiple of LANES, so that the last panel may be half as wide. */
-#define PANEL (2 * LANES)
+   are a multiple of LANES. The last panel may be narrower; it has more than one vector where the one before can spare
+   it, because a tile so narrow waits for its loads. */
+#if defined(__AVX512VL__) || defined(__aarch64__)
+#define VECTORS 4 /* of a panel: a tile of 6 rows fills 24 of the 32 registers */
+#else
+#define VECTORS 2 /* 12 of 16 registers */
+#endif
+#define PANEL (VECTORS * LANES)
+
+/* First column of the panel that a column is in. */
+static inline integer panel_begin(integer columns, integer column)
+{
+    const integer rest = columns % PANEL, shared = columns - rest - LANES; /* where the last two panels meet */
+    return VECTORS > 2 && rest == LANES && columns > PANEL && column >= shared ? shared : column / PANEL * PANEL;
+}
+/* First column behind the panel that begins at `first`. */
+static inline integer panel_end(integer columns, integer first)
+{
+    const integer end = first + PANEL < columns ? first + PANEL : columns;
+    return end < columns ? panel_begin(columns, end - LANES) > first ? end - LANES : end : columns;
+}
 
 static inline real *in_panels(real *panels, integer inner, integer columns, integer k, integer column)
 {
-    const integer first = column / PANEL * PANEL, wide = columns - first < PANEL ? columns - first : PANEL;
+    const integer first = panel_begin(columns, column), wide = panel_end(columns, first) - first;
     return panels + first * inner + k * wide + column - first;
 }
 
