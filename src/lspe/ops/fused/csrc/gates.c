@@ -42,9 +42,24 @@ static inline void put(real *row, integer part, integer width, const real *value
 
 #define inlined static inline __attribute__((always_inline)) /* so that the number of streams is known when compiled */
 
-inlined void sum_rows(const struct gate *work, const integer streams, integer first, integer end)
+/* in + branch; all of it where there is no residual. */
+static inline void close_row(const struct closing *closing, integer stream, integer at, vector branch)
+{
+    const real *in = closing->in[stream];
+    store(closing->out[stream] + at, in == NULL ? branch : load(in + at) + branch);
+}
+
+static inline vector normal_and_relu(const real *norm, integer padded, vector x)
+{
+    const vector normal = (x - load(norm)) * load(norm + RATE * padded);
+    const vector y = normal * load(norm + WEIGHT * padded) + load(norm + BIAS * padded);
+    return where(y < all(0), all(0), y);
+}
+
+inlined void sum_rows(const struct gate *work, const integer streams, const _Bool closes, integer first, integer end)
 {
     const integer padded = work->padded, width = work->width, row = row_of_parts(width, streams);
+    const struct closing closing = closes ? *work->closing : (struct closing){0};
     for (integer node = first; node < end; node++) {
         const real *own = work->node + node * row;
         for (integer c = 0; c < padded; c += LANES) {
@@ -55,15 +70,25 @@ inlined void sum_rows(const struct gate *work, const integer streams, integer fi
                 const real *from = work->node + source_of(work, edge) * row + c;
                 real *logits = work->logits + edge * padded + c;
                 const vector logit = load(logits) + at_target + load(from + AT_SOURCE * width), gate = sigmoid(logit);
-                store(logits, logit);
+                if (closes)
+                    close_row(&closing, E, edge * padded + c, normal_and_relu(closing.norm[E] + c, padded, logit));
+                else
+                    store(logits, logit);
                 total += gate;
                 for (integer stream = 0; stream < streams; stream++)
                     sum[stream] += gate * load(from + (VALUE + stream) * width);
             }
             const vector share = 1 / (total + EPSILON);
             for (integer stream = 0; stream < streams; stream++)
-                store(work->sums[stream] + node * padded + c,
-                      load(own + SELF_OF[stream] * width + c) + sum[stream] * share);
+                sum[stream] = load(own + SELF_OF[stream] * width + c) + sum[stream] * share;
+            if (closes) {
+                const vector scaled = sum[0] * (closing.scale == NULL ? 1 : closing.scale[node]);
+                close_row(&closing, H, node * padded + c, normal_and_relu(closing.norm[H] + c, padded, scaled));
+                if (streams == 2)
+                    close_row(&closing, P, node * padded + c, hyperbolic_tangent(sum[1]));
+            } else
+                for (integer stream = 0; stream < streams; stream++)
+                    store(work->sums[stream] + node * padded + c, sum[stream]);
         }
     }
 }
@@ -71,10 +96,15 @@ inlined void sum_rows(const struct gate *work, const integer streams, integer fi
 static void sum_task(void *argument, integer number)
 {
     const struct gate work = *(const struct gate *)argument;
-    if (work.streams == 2)
-        sum_rows(&work, 2, begin_of(number), end_of(number, work.nodes));
+    const integer begin = begin_of(number), end = end_of(number, work.nodes);
+    if (work.closing != NULL && work.streams == 2)
+        sum_rows(&work, 2, 1, begin, end);
+    else if (work.closing != NULL)
+        sum_rows(&work, 1, 1, begin, end);
+    else if (work.streams == 2)
+        sum_rows(&work, 2, 0, begin, end);
     else
-        sum_rows(&work, 1, begin_of(number), end_of(number, work.nodes));
+        sum_rows(&work, 1, 0, begin, end);
 }
 
 /* From the target's side: gates, gradients of the logits, of what the target gave the gate, and of its own values.

@@ -10,6 +10,7 @@
 
 #include "tasks.h"
 
+enum { H, E, P }; /* streams */
 enum { AT_TARGET, AT_SOURCE, SELF, VALUE, SECOND_VALUE, SECOND_SELF };
 static inline integer parts_of(integer streams) { return 2 + 2 * streams; }
 static inline integer padded_width(integer width) { return (width + 15) / 16 * 16; }
@@ -18,11 +19,23 @@ static inline integer row_of_parts(integer width, integer streams)
     return padded_width(parts_of(streams) * width + 15); /* one part or four, in whole vectors, may end behind the last */
 }
 
+/* What closes a layer in the same pass over the edges, where normalisations go by running statistics and nothing is
+   dropped: out = in + relu(BN(scale * sum)) of h, the same of e, without a scale, and in + tanh(sum) of p. What is behind
+   the width of a row does not matter. */
+enum { MEAN, RATE, WEIGHT, BIAS };
+struct closing {
+    const real *norm[2]; /* [4, padded] of h and e: mean, rate, weight, bias */
+    const real *scale;   /* [nodes], or left out for ones */
+    const real *in[3];   /* left out where there are no residuals */
+    real *out[3];
+};
+
 struct gate {
     integer first_node, nodes, first_edge, edges, width, padded, streams;
     struct edges all;       /* of the whole batch */
     real *node;             /* [nodes, row of parts] */
     real *logits, *sums[2]; /* logits begin as the edges' part of them */
+    const struct closing *closing; /* or left out */
 
     const real *values, *sums_gradient[2]; /* values [nodes, streams, padded], as they were kept */
     real *node_gradient;                   /* [nodes, row of parts] */
@@ -31,7 +44,7 @@ struct gate {
     real *pull;          /* [nodes, streams], room: gradient of the sum of gated values */
 };
 
-/* From node and logits to the whole logits and the sums. */
+/* From node and logits to the whole logits and the sums, or to what comes out of the layer. */
 void gates_forward(integer threads, const struct gate *piece);
 
 /* From the gradients of sums and logits to those of node and of the edges' part of the logits. */

@@ -12,7 +12,6 @@
 #include "product.h"
 #include "room.h"
 
-enum { H, E, P };
 enum { B1, B2, A1, A2, B3, C1, C2 };
 #define MOST_GROUPS 8 /* of pieces whose gradients of the maps are summed by one thread */
 
@@ -37,6 +36,7 @@ struct stack {
     real *sums[2];    /* of the chunks of rows of h and e, piece after piece */
     real *means[2];   /* [2, width] of h and e: means of the gradient, and of its product with the normalised rows */
     real *statistics; /* [count, 6, width] of the layers, where no memory keeps them */
+    real *closings;   /* [count, 2, 4, padded]: what the normalisations of h and e are made of (struct closing) */
     real *partial;    /* [groups, partial_size]: gradients of the maps, then of the bias of a row of maps */
     integer layer, partial_size;
     _Bool failed;

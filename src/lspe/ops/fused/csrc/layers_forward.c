@@ -22,9 +22,10 @@ static void keep_values(const struct stack *stack, integer nodes, const real *no
     }
 }
 
-/* From the streams of a piece to its sums; `node` is room for its rows of parts. Rows are those of the piece. */
+/* From the streams of a piece to its sums or, with `closing`, to what comes out; `node` is room for its rows of parts.
+   Rows are those of the piece. */
 static void open_layer(const struct stack *stack, integer layer, integer piece, integer threads, struct place place,
-                       real *node)
+                       real *node, const struct closing *closing)
 {
     const integer padded = stack->padded, width = stack->width, streams = stack->streams;
     const integer nodes = place.in[H].count, edges = place.in[E].count, row = row_of_parts(width, streams);
@@ -40,7 +41,8 @@ static void open_layer(const struct stack *stack, integer layer, integer piece, 
     const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
                               .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
                               .streams = streams, .all = stack->call->edges, .node = node,
-                              .logits = place.sum[E].at, .sums = {place.sum[H].at, place.sum[P].at}};
+                              .logits = place.sum[E].at, .sums = {place.sum[H].at, place.sum[P].at},
+                              .closing = closing};
     gates_forward(threads, &gate);
     if (place.values != NULL)
         keep_values(stack, nodes, node, place.values);
@@ -135,7 +137,7 @@ static void next_layer(struct stack *stack, integer piece, integer threads)
         stack->failed = 1;
         return;
     }
-    open_layer(stack, stack->layer, piece, threads, place, node);
+    open_layer(stack, stack->layer, piece, threads, place, node, NULL);
     for (integer s = H; s <= E; s++)
         if (stack->call->layer[stack->layer].norm[s].of_rows) {
             const struct norm norm = norm_of(stack, stack->layer, s, piece, place.sum[s], place.statistics);
@@ -170,6 +172,26 @@ static enum answer forward_in_memory(struct stack *stack)
     return for_pieces(stack, finish);
 }
 
+static inline real *closing_norm(const struct stack *stack, integer layer, integer stream)
+{
+    return stack->closings + (2 * layer + stream) * 4 * stack->padded;
+}
+
+/* Where a layer closes in the pass over the edges of a piece. */
+static struct closing closing_of(const struct stack *stack, integer layer, integer piece, const struct rows *in,
+                                 const struct rows *out)
+{
+    const struct gated_layer *of = &stack->call->layer[layer];
+    struct closing closing = {.scale = of->scaled ? stack->call->scale.at + stack->node_cuts[piece] : NULL};
+    for (integer s = 0; s <= stack->streams; s++) {
+        closing.in[s] = of->residual ? in[s].at : NULL;
+        closing.out[s] = out[s].at;
+    }
+    for (integer s = H; s <= E; s++)
+        closing.norm[s] = closing_norm(stack, layer, s);
+    return closing;
+}
+
 /* A piece through all layers; nothing is kept. What a layer gives goes by turns into the rows that come out at the end
    and into others, such that the last layer's are the former. */
 static void all_layers(struct stack *stack, integer piece, integer threads)
@@ -196,18 +218,29 @@ static void all_layers(struct stack *stack, integer piece, integer threads)
     }
     take_in(stack, piece, turns[count % 2]);
     for (integer layer = 0; layer < count; layer++) {
+        const struct rows *out = turns[(count - layer - 1) % 2];
         memcpy(place.in, turns[(count - layer) % 2], sizeof place.in);
         place.statistics = stack->statistics + layer * 6 * width;
-        open_layer(stack, layer, piece, threads, place, node);
-        close_layer(stack, layer, piece, threads, place, turns[(count - layer - 1) % 2]);
+        const struct closing closing = closing_of(stack, layer, piece, place.in, out);
+        const _Bool drops = stack->call->layer[layer].dropout > 0;
+        open_layer(stack, layer, piece, threads, place, node, drops ? NULL : &closing);
+        if (drops)
+            close_layer(stack, layer, piece, threads, place, out);
     }
 }
 
 static enum answer forward_in_pieces(struct stack *stack)
 {
     for (integer layer = 0; layer < stack->call->count; layer++)
-        for (integer s = H; s <= E; s++)
-            find_statistics(stack, layer, s, stack->statistics + layer * 6 * stack->width);
+        for (integer s = H; s <= E; s++) {
+            real *statistics = stack->statistics + layer * 6 * stack->width;
+            find_statistics(stack, layer, s, statistics);
+            const struct norm norm = norm_of(stack, layer, s, 0, (struct rows){0}, statistics);
+            const real *parts[4] = {[MEAN] = norm.mean, [RATE] = norm.rate, [WEIGHT] = norm.weight, [BIAS] = norm.bias};
+            for (integer part = 0; part < 4; part++)
+                memcpy(closing_norm(stack, layer, s) + part * stack->padded, parts[part],
+                       (size_t)stack->width * sizeof(real));
+        }
     return for_pieces(stack, all_layers);
 }
 
@@ -218,12 +251,14 @@ enum answer gated_layers_forward(const struct gated_layers *call)
         return answer;
     struct stack stack = stack_of(call);
     const integer maps = maps_size(&stack), statistics = call->count * 6 * stack.width;
-    real *room = room_for_call(maps + statistics + sums_size(&stack, H) + sums_size(&stack, E));
+    const integer closings = call->count * 8 * stack.padded;
+    real *room = room_for_call(maps + statistics + closings + sums_size(&stack, H) + sums_size(&stack, E));
     if (room == NULL)
         return NO_MEMORY;
     pack_forward(&stack, room);
     stack.statistics = room + maps;
-    stack.sums[H] = stack.statistics + statistics;
+    stack.closings = stack.statistics + statistics;
+    stack.sums[H] = stack.closings + closings;
     stack.sums[E] = stack.sums[H] + sums_size(&stack, H);
     return keeps_memory(call) ? forward_in_memory(&stack) : forward_in_pieces(&stack);
 }
