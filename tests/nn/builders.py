@@ -143,7 +143,8 @@ MODELS: dict[str, dict] = {
 }
 
 
-def make_network(model: str, features: str = "categorical", seed: int = 0) -> Network:
+def make_network(model: str, features: str = "categorical", seed: int = 0, **changes: object) -> Network:
+    """``changes``, of the model's settings."""
     torch.manual_seed(seed)
     options = dict(MODELS[model])
     if options.get("lspe"):
@@ -154,7 +155,7 @@ def make_network(model: str, features: str = "categorical", seed: int = 0) -> Ne
         "dataset": "test",
         "task": {"kind": "regression", "outputs": 2, "metric": "mae"},
         "features": FEATURES[features],
-        "model": {"layers": 2, "hidden_dim": 16, **options},
+        "model": {"layers": 2, "hidden_dim": 16, **options, **changes},
         "training": {},
     }
     network = build_network(validate(Preset, values, "test")).double()

@@ -151,6 +151,18 @@ def test_output_says_what_is_inside() -> None:
     assert make_network("gatedgcn").eval().run(data).p is None
 
 
+@pytest.mark.parametrize("readout", ["mean", "sum", "mean+sum", "max"])
+@pytest.mark.parametrize("centred", [True, False])
+def test_centred_positions_do_not_reach_a_mean_or_a_sum(readout: str, centred: bool) -> None:
+    """[h, p] is mapped linearly before it is pooled, and the mean of centred positions is zero."""
+    data = with_features(Batch.from_data_list([CORNER_CASES["star"], CORNER_CASES["decalin"]]))
+    network = make_network("gatedgcn-lspe", readout=readout, normalize_positions=centred).eval()
+    before = network(data)
+    with torch.no_grad():
+        network.fuse.weight[:, network.dim :] *= -3
+    assert torch.allclose(network(data), before, rtol=0, atol=1e-10) == (centred and readout != "max")
+
+
 def test_clear_errors() -> None:
     network = make_network("gatedgcn-lspe")
     data = with_features(CORNER_CASES["star"])
