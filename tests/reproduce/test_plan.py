@@ -56,12 +56,13 @@ def test_the_end_follows_from_the_epochs_that_were_measured(tmp_path: Path) -> N
     first = plan.jobs[0]
     first.folder.mkdir(parents=True)
     (first.folder / "config.yaml").write_text(first.experiment.to_yaml(first.folder))
-    rows = ["epoch,lr,train_loss,train_mae,val_loss,val_mae,seconds", "1,0.1,1,1,1,1,20", "2,0.1,1,1,1,1,40"]
+    rows = ["epoch,lr,train_loss,train_mae,val_loss,val_mae,seconds"]
+    rows += [f"{epoch},0.1,1,1,1,1,{seconds}" for epoch, seconds in enumerate((20, 40, 7200), 1)]  # stopped in between
     (first.folder / "metrics.csv").write_text("\n".join(rows) + "\n")
     overview = look(plan.jobs)
     assert (overview.done, overview.running, overview.left) == (0, 0, 2)
-    assert overview.seconds == pytest.approx((8 + 10) * 30.0)
-    assert overview.in_words(datetime(2026, 1, 5, 23, 55)) == "0 of 2 done, 0 running, 2 left: 9 min, until Tue 00:04"
+    assert overview.seconds == pytest.approx((7 + 10) * 40.0)
+    assert overview.in_words(datetime(2026, 1, 5, 23, 55)) == "0 of 2 done, 0 running, 2 left: 11 min, until Tue 00:06"
 
 
 def test_a_protocol_that_may_end_earlier_gives_an_upper_bound(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def test_the_rest_of_a_table_is_empty_and_counted(tmp_path: Path) -> None:
         "reproduce", "zinc", "--only", "zinc/gatedgcn*", "--seeds", 1, "--show", "--out", folder, "--results", results
     )
     assert "2 of 4 done, 0 running, 2 left" in printed
+    seeds_left_open = lspe("reproduce", "zinc", "--only", "zinc/gatedgcn*", "--show", "--out", folder)
+    assert "2 of 4 done, 0 running, 2 left" in seeds_left_open
     assert (results / "zinc.md").read_text().count("| – |") > 2
     assert (results / "zinc/gatedgcn/seed41/metrics.csv").read_bytes() == (
         folder / "zinc/gatedgcn/seed41/metrics.csv"

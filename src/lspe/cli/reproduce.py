@@ -59,7 +59,8 @@ def reproduce(
     if show:
         _print(lspe.reproduce.show(names or [], out, only=only or [], results=results), out)
         if names:
-            typer.echo(lspe.reproduce.look(lspe.reproduce.make_plan(names, out, **what).jobs).in_words())
+            jobs = lspe.reproduce.make_plan(names, out, **what).jobs
+            typer.echo(lspe.reproduce.look(jobs if seeds else lspe.reproduce.of_begun_seeds(jobs)).in_words())
         return
     if not names:
         raise UserError("which table? lspe reproduce csl, for instance; lspe reproduce --help lists them")

@@ -1,7 +1,7 @@
 """The paper's tables, ours beside theirs."""
 
 from lspe.reproduce.campaign import reproduce
-from lspe.reproduce.overview import Overview, look
+from lspe.reproduce.overview import Overview, look, of_begun_seeds
 from lspe.reproduce.plan import Job, Plan, make_plan
 from lspe.reproduce.results import Result, collect, file_name
 from lspe.reproduce.show import show
@@ -20,6 +20,7 @@ __all__ = [
     "file_name",
     "look",
     "make_plan",
+    "of_begun_seeds",
     "reproduce",
     "rows_found_in",
     "rows_of_table",

@@ -38,26 +38,33 @@ class Overview:
         return f"{text}: {'at most ' * self.at_most}{clock(self.seconds)}, until {end:%a %H:%M}"
 
 
+def of_begun_seeds(jobs: Sequence[Job]) -> Sequence[Job]:
+    """Those with a seed that some row has been trained with; all where nothing has begun."""
+    begun = {job.experiment.seed for job in jobs if job.state != "left"}
+    return [job for job in jobs if job.experiment.seed in begun] or jobs
+
+
 def look(jobs: Sequence[Job]) -> Overview:
     """Read from the run folders how it stands.
 
-    An epoch takes as long as those of its row did; of a row that nobody has begun, as the mean of the others. As many
-    jobs as are running now share what is left. Under a protocol that may end before its last epoch that is the most
-    it can take.
+    An epoch takes as long as the median one of its row did, for a process may have been stopped for hours; of a row that
+    nobody has begun, as the mean of the others. As many jobs as are running now share what is left. Under a protocol
+    that may end before its last epoch that is the most it can take.
     """
     states = {job.folder: job.state for job in jobs}
     histories = {job.folder: [row["seconds"] or 0.0 for row in epochs_so_far(job.run)] for job in jobs}
     of_row: dict[Row, list[float]] = {}
     for job in jobs:
         of_row.setdefault(job.row, []).extend(histories[job.folder])
-    means = {row: float(np.mean(seconds)) for row, seconds in of_row.items() if seconds}
+    usual_of_row = {row: float(np.median(seconds)) for row, seconds in of_row.items() if seconds}
     not_done = [job for job in jobs if states[job.folder] != "done"]
     count = list(states.values()).count
     seconds = None
-    if means:
-        usual = float(np.mean(list(means.values())))
+    if usual_of_row:
+        usual = float(np.mean(list(usual_of_row.values())))
         total = sum(
-            max(job.experiment.training.protocol.max_epochs - len(histories[job.folder]), 0) * means.get(job.row, usual)
+            max(job.experiment.training.protocol.max_epochs - len(histories[job.folder]), 0)
+            * usual_of_row.get(job.row, usual)
             for job in not_done
         )
         seconds = total / max(count("running"), 1)
