@@ -17,8 +17,7 @@ class EdgeSum(nn.Module):
     of which follows how many hydrogens an atom holds where its graph does not say so.
 
     It is a layer as all others are, without parameters: the embedding of an edge serves both streams; with a map of it
-    networks were found to learn worse (docs/reproduce.md). Only where edges are not as wide as nodes there is a W before
-    the sum.
+    networks were found to learn worse (docs/reproduce.md). Only where edges are not as wide as nodes there is a map W.
 
     Args:
         edge_dim: width of e.

@@ -47,9 +47,9 @@ def of_begun_seeds(jobs: Sequence[Job]) -> Sequence[Job]:
 def look(jobs: Sequence[Job]) -> Overview:
     """Read from the run folders how it stands.
 
-    An epoch takes as long as the median one of its row did, for a process may have been stopped for hours; of a row that
-    nobody has begun, as the mean of the others. As many jobs as are running now share what is left. Under a protocol
-    that may end before its last epoch that is the most it can take.
+    An epoch takes as long as the median one of its row did, for a process may have been stopped for hours; of a row
+    that nobody has begun, as the mean of the others. As many jobs as are running now share what is left. Under a
+    protocol that may end before its last epoch that is the most it can take.
     """
     states = {job.folder: job.state for job in jobs}
     histories = {job.folder: [row["seconds"] or 0.0 for row in epochs_so_far(job.run)] for job in jobs}
