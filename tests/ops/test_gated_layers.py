@@ -1,6 +1,6 @@
 """GatedGCN layers that follow each other are one operator, and give what they give one by one in plain PyTorch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -12,7 +12,9 @@ from lspe.nn.sequence import run_layers
 from lspe.ops import use
 from lspe.ops.fused import memory
 from lspe.ops.fused.dropout import draw_seeds
+from lspe.ops.fused.edge_maps import look_up, looked_up
 from lspe.ops.fused.layout import MOST_LAYERS
+from lspe.ops.fused.library import Refused
 from tests.graphs import CORNER_CASES
 from tests.ops import cases
 from tests.ops.test_equal_to_plain import largest_difference
@@ -128,6 +130,50 @@ def test_evaluation_without_gradients_is_that_with_them(name: str, batch: Batch,
             again = run_layers(layers, *given, graph)  # type: ignore[arg-type]
     for x, y, z in zip(expected, found, again, strict=True):
         assert (x is None and y is None) or (torch.equal(x, y) and torch.equal(x, z))  # type: ignore[arg-type]
+
+
+def from_tables(batch: Batch) -> tuple[Tensor, Tensor]:
+    """h and e of a few types each."""
+    kinds = [torch.arange(rows) % 5 for rows in (batch.num_nodes, batch.num_edges)]
+    h, e = (look_up(cases.random(5, WIDTH, seed=seed), kind) for seed, kind in enumerate(kinds))
+    return h, e
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("name", ["positions", "no positions"])
+def test_rows_that_were_looked_up_are_mapped_as_any_others(name: str, gradients: bool) -> None:
+    layers = [layer.train(gradients) for layer in build(name)]
+    p, graph = streams(MANY, layers[0].lspe)[1], Topology.of(MANY)
+    with use("fused"), torch.set_grad_enabled(gradients):
+        h, e = from_tables(MANY)
+        assert looked_up(h) is not None
+        assert looked_up(e) is not None
+        found = run_layers(layers, h, p, e, graph)
+        expected = run_layers(layers, h.clone(), p, e.clone(), graph)
+    assert all(x is y or torch.equal(x, y) for x, y in zip(found, expected, strict=True))  # type: ignore[arg-type]
+
+
+@torch.inference_mode()
+def test_rows_that_were_written_to_since_are_not_those_of_their_table() -> None:
+    layers = [layer.eval() for layer in build("no positions")]
+    with use("fused"):
+        h, e = from_tables(MANY)
+        h[-1] += 1
+        e *= 2
+        found = run_layers(layers, h, None, e, Topology.of(MANY))
+        expected = run_layers(layers, h.clone(), None, e.clone(), Topology.of(MANY))
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[2], expected[2])
+
+
+@pytest.mark.parametrize("spoil", [lambda kind: kind + 5, lambda kind: kind - 1, lambda kind: kind[:-1]])
+def test_a_table_that_does_not_fit_is_refused(spoil: Callable[[Tensor], Tensor]) -> None:
+    layers = [layer.eval() for layer in build("no positions")]
+    h, e = from_tables(MANY)
+    source, version = h._looked_up  # type: ignore[attr-defined]
+    h._looked_up = source._replace(kind=spoil(source.kind)), version  # type: ignore[attr-defined]
+    with use("fused"), torch.no_grad(), pytest.raises(Refused):
+        run_layers(layers, h, None, e, Topology.of(MANY))
 
 
 def test_frozen_norms_and_cumulative_averages() -> None:

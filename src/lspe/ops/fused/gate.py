@@ -15,6 +15,7 @@ from torch import Tensor
 from torch._utils import _unflatten_dense_tensors
 
 from lspe.ops.edges import Edges
+from lspe.ops.fused.edge_maps import looked_up
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
 from lspe.ops.fused.library import library_for, threads
 from lspe.ops.fused.memory import Lease
@@ -85,6 +86,9 @@ def _forward(
     new = [None if x is None else empty_rows(x, *x.shape) for x in (h, e, p)]
     call = _common(layers, scale, edges, parameters, memory, p is not None)
     call["in"] = [None if x is None else unit_rows(x) for x in (h, e, p)]
+    tables = [looked_up(x) for x in (h, e)]
+    call["table"] = [None if one is None else unit_rows(one.values) for one in tables]
+    call["kind"] = [None if one is None else one.kind for one in tables]
     library_for(h).call("gated_layers_forward", out=new, **call)
     counters = [norm.batches for layer in layers for norm in layer.norms if norm.of_rows and norm.batches is not None]
     if counters:

@@ -125,6 +125,9 @@ struct gated_layer {
 /* GatedGCN layers one after the other: at most sixteen in a call. `out` and the gradients have padded rows. h, e and p
    are numbers 0, 1 and 2, the last with `positions` only. `scale` [nodes] is for layers that are `scaled`.
 
+   Rows of h and e may be looked up, in[s] = table[s][kind[s]]: the first layer's maps are then applied to the table. It
+   is left out where they are not.
+
    `memory`, [(3 * streams * nodes + 2 * edges + 6) * padded width] of each layer, is what the backward pass needs of the
    forward pass. Where it is left out there is none, and the normalisations are not of the rows.
 
@@ -134,7 +137,8 @@ struct gated_layers {
     integer threads, count, positions;
     struct edges edges;
     struct indices cuts;
-    struct rows in[3], out[3];
+    struct rows in[3], out[3], table[2];
+    struct indices kind[2];
     struct line scale, memory[16];
     struct gated_layer layer[16];
     struct rows out_gradient[3], in_gradient[3];

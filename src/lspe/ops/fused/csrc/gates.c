@@ -3,6 +3,7 @@
 
 static const integer SELF_OF[2] = {SELF, SECOND_SELF};
 static const real EPSILON = (real)1e-6;
+#define WIDE (PRECISION == 32 ? 2 : 1) /* vectors at once; exp of double precision is called for each number */
 
 /* Edges that lead to a node, or away from it, as slots; their own numbers and their ends, all within the piece. */
 static inline integer in_begin(const struct gate *work, integer node)
@@ -56,40 +57,60 @@ static inline vector normal_and_relu(const real *norm, integer padded, vector x)
     return where(y < all(0), all(0), y);
 }
 
-inlined void sum_rows(const struct gate *work, const integer streams, const _Bool closes, integer first, integer end)
+/* `wide` vectors of a node's sums from column c on, and of its edges' logits: a single one would wait for itself, and how
+   many edges there are is a surprise each time. */
+inlined void sum_columns(const struct gate *work, const integer streams, const struct closing *closing, integer node,
+                         integer c, const integer wide)
 {
     const integer padded = work->padded, width = work->width, row = row_of_parts(width, streams);
-    const struct closing closing = closes ? *work->closing : (struct closing){0};
-    for (integer node = first; node < end; node++) {
-        const real *own = work->node + node * row;
-        for (integer c = 0; c < padded; c += LANES) {
-            const vector at_target = load(own + AT_TARGET * width + c);
-            vector total = all(0), sum[2] = {all(0), all(0)};
-            for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
-                const integer edge = in_edge(work, slot);
-                const real *from = work->node + source_of(work, edge) * row + c;
-                real *logits = work->logits + edge * padded + c;
-                const vector logit = load(logits) + at_target + load(from + AT_SOURCE * width), gate = sigmoid(logit);
-                if (closes)
-                    close_row(&closing, E, edge * padded + c, normal_and_relu(closing.norm[E] + c, padded, logit));
-                else
-                    store(logits, logit);
-                total += gate;
-                for (integer stream = 0; stream < streams; stream++)
-                    sum[stream] += gate * load(from + (VALUE + stream) * width);
-            }
-            const vector share = 1 / (total + EPSILON);
+    const real *own = work->node + node * row + c;
+    vector total[WIDE], sum[2][WIDE];
+    for (integer v = 0; v < wide; v++)
+        total[v] = sum[0][v] = sum[1][v] = all(0);
+    for (integer slot = in_begin(work, node); slot < in_begin(work, node + 1); slot++) {
+        const integer edge = in_edge(work, slot);
+        const real *from = work->node + source_of(work, edge) * row + c;
+        for (integer v = 0; v < wide; v++, from += LANES) {
+            const integer at = edge * padded + c + v * LANES;
+            const vector logit = load(work->logits + at) + load(own + AT_TARGET * width + v * LANES)
+                                 + load(from + AT_SOURCE * width);
+            const vector gate = sigmoid(logit);
+            if (closing != NULL)
+                close_row(closing, E, at, normal_and_relu(closing->norm[E] + c + v * LANES, padded, logit));
+            else
+                store(work->logits + at, logit);
+            total[v] += gate;
             for (integer stream = 0; stream < streams; stream++)
-                sum[stream] = load(own + SELF_OF[stream] * width + c) + sum[stream] * share;
-            if (closes) {
-                const vector scaled = sum[0] * (closing.scale == NULL ? 1 : closing.scale[node]);
-                close_row(&closing, H, node * padded + c, normal_and_relu(closing.norm[H] + c, padded, scaled));
-                if (streams == 2)
-                    close_row(&closing, P, node * padded + c, hyperbolic_tangent(sum[1]));
-            } else
-                for (integer stream = 0; stream < streams; stream++)
-                    store(work->sums[stream] + node * padded + c, sum[stream]);
+                sum[stream][v] += gate * load(from + (VALUE + stream) * width);
         }
+    }
+    for (integer v = 0; v < wide; v++, own += LANES) {
+        const integer at = node * padded + c + v * LANES;
+        const vector share = 1 / (total[v] + EPSILON);
+        for (integer stream = 0; stream < streams; stream++)
+            sum[stream][v] = load(own + SELF_OF[stream] * width) + sum[stream][v] * share;
+        if (closing == NULL) {
+            for (integer stream = 0; stream < streams; stream++)
+                store(work->sums[stream] + at, sum[stream][v]);
+            continue;
+        }
+        const vector scaled = sum[0][v] * (closing->scale == NULL ? 1 : closing->scale[node]);
+        close_row(closing, H, at, normal_and_relu(closing->norm[H] + c + v * LANES, padded, scaled));
+        if (streams == 2)
+            close_row(closing, P, at, hyperbolic_tangent(sum[1][v]));
+    }
+}
+
+inlined void sum_rows(const struct gate *work, const integer streams, const struct closing *closing, integer first,
+                      integer end)
+{
+    const integer padded = work->padded;
+    for (integer node = first; node < end; node++) {
+        integer c = 0;
+        for (; c + WIDE * LANES <= padded; c += WIDE * LANES)
+            sum_columns(work, streams, closing, node, c, WIDE);
+        for (; c < padded; c += LANES)
+            sum_columns(work, streams, closing, node, c, 1);
     }
 }
 
@@ -97,14 +118,15 @@ static void sum_task(void *argument, integer number)
 {
     const struct gate work = *(const struct gate *)argument;
     const integer begin = begin_of(number), end = end_of(number, work.nodes);
+    const struct closing closing = work.closing == NULL ? (struct closing){0} : *work.closing;
     if (work.closing != NULL && work.streams == 2)
-        sum_rows(&work, 2, 1, begin, end);
+        sum_rows(&work, 2, &closing, begin, end);
     else if (work.closing != NULL)
-        sum_rows(&work, 1, 1, begin, end);
+        sum_rows(&work, 1, &closing, begin, end);
     else if (work.streams == 2)
-        sum_rows(&work, 2, 0, begin, end);
+        sum_rows(&work, 2, NULL, begin, end);
     else
-        sum_rows(&work, 1, 0, begin, end);
+        sum_rows(&work, 1, NULL, begin, end);
 }
 
 /* From the target's side: gates, gradients of the logits, of what the target gave the gate, and of its own values.

@@ -19,10 +19,11 @@ static inline integer row_of_parts(integer width, integer streams)
     return padded_width(parts_of(streams) * width + 15); /* one part or four, in whole vectors, may end behind the last */
 }
 
+enum { MEAN, RATE, WEIGHT, BIAS }; /* of a normalisation */
+
 /* What closes a layer in the same pass over the edges, where normalisations go by running statistics and nothing is
    dropped: out = in + relu(BN(scale * sum)) of h, the same of e, without a scale, and in + tanh(sum) of p. What is behind
    the width of a row does not matter. */
-enum { MEAN, RATE, WEIGHT, BIAS };
 struct closing {
     const real *norm[2]; /* [4, padded] of h and e: mean, rate, weight, bias */
     const real *scale;   /* [nodes], or left out for ones */

@@ -88,6 +88,10 @@ enum answer check_layers(const struct gated_layers *call, _Bool backward)
             NEED_SIZES(is_padded(call->in_gradient[s], rows, width));
         } else {
             NEED_SIZES(sized(call->in[s], rows, width) && is_padded(call->out[s], rows, width));
+            if (s != P && !left_out(call->table[s])) {
+                NEED_SIZES(sized(call->table[s], call->table[s].count, width) && sized_indices(call->kind[s], rows));
+                NEED_INDICES(all_below(call->kind[s], call->table[s].count));
+            }
         }
     }
     NEED_SIZES(backward || streams == 2 || left_out(call->in[P]));

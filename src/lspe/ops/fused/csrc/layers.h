@@ -33,6 +33,7 @@ struct stack {
     integer nodes, edges, width, padded, streams, pieces, groups;
     const integer *node_cuts, *edge_cuts; /* [pieces + 1]: first nodes, first edges */
     struct maps maps[MOST_LAYERS];
+    struct rows mapped[2]; /* what the first layer's maps make of the tables of h and e, where there are some */
     real *sums[2];    /* of the chunks of rows of h and e, piece after piece */
     real *means[2];   /* [2, width] of h and e: means of the gradient, and of its product with the normalised rows */
     real *statistics; /* [count, 6, width] of the layers, where no memory keeps them */
@@ -54,6 +55,14 @@ struct stack stack_of(const struct gated_layers *call);
 integer maps_size(const struct stack *stack);
 void pack_forward(struct stack *stack, real *room);
 void pack_backward(struct stack *stack, real *room);
+/* Some columns of the maps: out = bias + x maps, or added to what is there where the bias is left out. */
+void map_rows(integer threads, struct rows x, const real *maps, const real *bias, struct rows out);
+/* All maps of h or e of a piece. */
+void map_piece(const struct stack *stack, integer layer, integer piece, integer threads, integer stream, struct rows x,
+               struct rows out);
+/* The first layer's maps of the tables in which h and e were looked up, and the numbers that they take. */
+integer tables_size(const struct stack *stack);
+void map_tables(struct stack *stack, real *room);
 /* Adds the groups' gradients of the maps of a layer and puts them where they belong. */
 void unpack_gradients(const struct stack *stack, integer layer, real *gradients);
 integer parameters_of(integer width, integer streams);

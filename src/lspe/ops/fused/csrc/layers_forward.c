@@ -4,13 +4,6 @@
 
 static struct rows whole(struct rows rows) { return (struct rows){rows.at, rows.count, rows.step, rows.step}; }
 
-/* Some columns of the maps: out = bias + x maps, or added to what is there. */
-static void map_rows(integer threads, struct rows x, const real *maps, const real *bias, struct rows out)
-{
-    const struct matrix start = bias == NULL ? (struct matrix){out.at, out.step} : (struct matrix){bias, 0};
-    product(threads, x.count, out.width, x.width, (struct matrix){x.at, x.step}, maps, start, out.at, out.step);
-}
-
 /* What the backward pass needs of the maps of a piece's nodes. */
 static void keep_values(const struct stack *stack, integer nodes, const real *node, real *values)
 {
@@ -31,13 +24,13 @@ static void open_layer(const struct stack *stack, integer layer, integer piece, 
     const integer nodes = place.in[H].count, edges = place.in[E].count, row = row_of_parts(width, streams);
     const integer four = 4 * width, columns = padded_width(four);
     const struct maps maps = stack->maps[layer];
-    map_rows(threads, place.in[H], maps.of[H], maps.bias, (struct rows){node, nodes, columns, row});
+    map_piece(stack, layer, piece, threads, H, place.in[H], (struct rows){node, nodes, columns, row});
     if (streams == 2) {
         for (integer i = 0; i < nodes; i++)
             memcpy(node + i * row + four, maps.bias + four, (size_t)(row - four) * sizeof(real));
         map_rows(threads, place.in[P], maps.of[P], NULL, (struct rows){node + SELF * width, nodes, columns, row});
     }
-    map_rows(threads, place.in[E], maps.of[E], maps.bias + row, whole(place.sum[E]));
+    map_piece(stack, layer, piece, threads, E, place.in[E], whole(place.sum[E]));
     const struct gate gate = {.first_node = stack->node_cuts[piece], .nodes = nodes,
                               .first_edge = stack->edge_cuts[piece], .edges = edges, .width = width, .padded = padded,
                               .streams = streams, .all = stack->call->edges, .node = node,
@@ -252,7 +245,8 @@ enum answer gated_layers_forward(const struct gated_layers *call)
     struct stack stack = stack_of(call);
     const integer maps = maps_size(&stack), statistics = call->count * 6 * stack.width;
     const integer closings = call->count * 8 * stack.padded;
-    real *room = room_for_call(maps + statistics + closings + sums_size(&stack, H) + sums_size(&stack, E));
+    const integer sums = sums_size(&stack, H) + sums_size(&stack, E);
+    real *room = room_for_call(maps + statistics + closings + sums + tables_size(&stack));
     if (room == NULL)
         return NO_MEMORY;
     pack_forward(&stack, room);
@@ -260,5 +254,6 @@ enum answer gated_layers_forward(const struct gated_layers *call)
     stack.closings = stack.statistics + statistics;
     stack.sums[H] = stack.closings + closings;
     stack.sums[E] = stack.sums[H] + sums_size(&stack, H);
+    map_tables(&stack, stack.sums[H] + sums);
     return keeps_memory(call) ? forward_in_memory(&stack) : forward_in_pieces(&stack);
 }

@@ -1,4 +1,4 @@
-/* The maps of GatedGCN layers as products of matrices take them, and the way back of their gradients.
+/* The maps of GatedGCN layers: as products of matrices take them, these products, and the way back of their gradients.
 
    What h is multiplied by makes four parts of a row, what p is multiplied by makes four, and e one (gates.h): each
    stream is multiplied by one matrix, whose columns are padded with zeros. */
@@ -92,6 +92,67 @@ static void pack(struct stack *stack, real *room, task one)
 
 void pack_forward(struct stack *stack, real *room) { pack(stack, room, pack_forward_task); }
 void pack_backward(struct stack *stack, real *room) { pack(stack, room, pack_backward_task); }
+
+void map_rows(integer threads, struct rows x, const real *maps, const real *bias, struct rows out)
+{
+    const struct matrix start = bias == NULL ? (struct matrix){out.at, out.step} : (struct matrix){bias, 0};
+    product(threads, x.count, out.width, x.width, (struct matrix){x.at, x.step}, maps, start, out.at, out.step);
+}
+
+/* Of a row of parts, or of an edge. */
+static inline const real *bias_of(const struct stack *stack, struct maps maps, integer stream)
+{
+    return stream == E ? maps.bias + row_of_parts(stack->width, stack->streams) : maps.bias;
+}
+
+/* Whether rows of a piece are those of the table; nobody is trusted that they were not written to since. */
+static _Bool are_looked_up(struct rows x, struct rows table, const integer *kind)
+{
+    for (integer row = 0; row < x.count; row++)
+        if (memcmp(row_at(x, row), row_at(table, kind[row]), (size_t)x.width * sizeof(real)) != 0)
+            return 0;
+    return 1;
+}
+
+void map_piece(const struct stack *stack, integer layer, integer piece, integer threads, integer stream, struct rows x,
+               struct rows out)
+{
+    const struct maps maps = stack->maps[layer];
+    const struct rows mapped = stack->mapped[stream];
+    const integer *kind = NULL;
+    if (layer == 0 && mapped.at != NULL)
+        kind = stack->call->kind[stream].at + cuts_of(stack, stream)[piece];
+    if (kind != NULL && are_looked_up(x, stack->call->table[stream], kind))
+        for (integer row = 0; row < out.count; row++)
+            memcpy(row_at(out, row), row_at(mapped, kind[row]), (size_t)out.width * sizeof(real));
+    else
+        map_rows(threads, x, maps.of[stream], bias_of(stack, maps, stream), out);
+}
+
+/* Columns of what the maps make of h or e. */
+static inline integer mapped_width(const struct stack *stack, integer stream)
+{
+    return stream == E ? stack->padded : padded_width(4 * stack->width);
+}
+
+integer tables_size(const struct stack *stack)
+{
+    const struct rows *table = stack->call->table;
+    return table[H].count * mapped_width(stack, H) + table[E].count * mapped_width(stack, E);
+}
+
+void map_tables(struct stack *stack, real *room)
+{
+    for (integer s = H; s <= E; s++) {
+        const struct rows table = stack->call->table[s];
+        const integer columns = mapped_width(stack, s);
+        if (left_out(table))
+            continue;
+        stack->mapped[s] = (struct rows){room, table.count, columns, columns};
+        map_rows(stack->call->threads, table, stack->maps[0].of[s], bias_of(stack, stack->maps[0], s), stack->mapped[s]);
+        room += table.count * columns;
+    }
+}
 
 /* Adds a row of numbers of all groups. */
 static void add_groups(const struct stack *stack, integer at, integer count, real *to)

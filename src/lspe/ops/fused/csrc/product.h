@@ -32,8 +32,10 @@ static inline integer panel_begin(integer columns, integer column)
 /* First column behind the panel that begins at `first`. */
 static inline integer panel_end(integer columns, integer first)
 {
-    const integer end = first + PANEL < columns ? first + PANEL : columns;
-    return end < columns ? panel_begin(columns, end - LANES) > first ? end - LANES : end : columns;
+    const integer end = first + PANEL;
+    if (end >= columns)
+        return columns;
+    return panel_begin(columns, end - LANES) > first ? end - LANES : end;
 }
 
 static inline real *in_panels(real *panels, integer inner, integer columns, integer k, integer column)
