@@ -21,6 +21,7 @@ from lspe.experiment.data import load_data
 from lspe.forest import KINDS
 from lspe.predict import known
 from lspe.predict.blend import Blend, best_shares
+from lspe.predict.splits import predict_split
 from lspe.training.fitting import seen_by_member
 from lspe.training.seeds_and_folds import evaluate_runs, open_runs
 from tests.small import SMILES, write_table
@@ -47,6 +48,24 @@ def test_each_network_validates_on_another_part(run: lspe.Run) -> None:
     assert not parts[1] & parts[2]
     tested = set(data.splits["test"].tolist())
     assert not any(part & tested for part in parts)
+
+
+def test_networks_of_a_benchmark_validate_on_the_same_graphs(tmp_path: Path) -> None:
+    settings = {**SMALL, "fold": 0}
+    run = lspe.train("csl/gatedgcn-lspe", out=tmp_path / "run", members=2, epochs=1, settings=settings, threads=1)
+    runs = open_runs(run.path)
+    data = load_data(run.config)
+    assert len({one.config.seed for one in runs}) == 2
+    validations = [predict_split(one, data, "val") for one in runs]
+    assert all(np.array_equal(one.names["row"], data.folds[0]["val"]) for one in validations)
+    chosen = np.mean([one.predicted for one in validations], axis=0).argmax(axis=1)
+    accuracy = 100 * (chosen == validations[0].y.reshape(-1)).mean()
+    assert run.summary["together"]["val"]["networks"]["accuracy"] == pytest.approx(accuracy)
+
+
+def test_a_benchmark_has_no_forest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="csl is a benchmark"):
+        lspe.train("csl/gatedgcn-lspe", out=tmp_path / "run", settings={"training.forest": True})
 
 
 def test_the_run_predicts_what_was_scored(run: lspe.Run) -> None:

@@ -1,6 +1,7 @@
 """Networks and a forest as one model: trained beside each other, weighed on what neither has seen, and scored.
 
-Each network of a run has a validation part of its own, and together these cover all, or much, of what is not tested.
+Each network of a run has a validation part of its own, and together these cover all, or much, of what is not tested
+(those of a benchmark have the same, by which their mean is judged).
 A forest grown for each of them on the same training part predicts the same molecules, so that the two can be weighed
 against each other. The forest that is kept is grown on all that is not tested.
 """
@@ -8,7 +9,7 @@ against each other. The forest that is kept is grown on all that is not tested.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,12 +67,13 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
         data = data.fold(run.config.fold)
     runs = open_runs(run.path, run.given)
     held_out = [predict_split(one, data, "val") for one in runs]
-    tests = [predict_split(one, data, "test") for one in runs]
-    test = replace(tests[0], predicted=np.mean([one.predicted for one in tests], axis=0))
+    test = _mean([predict_split(one, data, "test") for one in runs])
+    parts = [seen_by_member(one.config, data).splits for one in runs]
     validation = together(held_out)
+    if all(np.array_equal(part["val"], parts[0]["val"]) for part in parts):
+        validation, parts = _mean(held_out), parts[:1]
     started = time.perf_counter()
     if run.config.training.forest:
-        parts = [seen_by_member(one.config, data).splits for one in runs]
         kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
         shares = best_shares(validation.y, kinds, data.task)
         of_validation = np.average(kinds, axis=0, weights=shares)
@@ -94,6 +96,11 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     seconds = time.perf_counter() - started
     _add_to_summary(run, {"val": on_val, "test": on_test}, seconds)
     return on_test
+
+
+def _mean(predictions: Sequence[SplitPredictions]) -> SplitPredictions:
+    """What several networks predict of the same graphs, as one."""
+    return replace(predictions[0], predicted=np.mean([one.predicted for one in predictions], axis=0))
 
 
 def _held_out_kinds(data: GraphData, part: Splits, threads: int) -> Floats:

@@ -46,6 +46,8 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             save(trust[1], run.path / trust[0], "png")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
+    elif (run.config.training.members or 1) > 1:
+        blend(run, data, threads=threads)
     save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")
     if run.config.table is not None:
         report = write_report(run, together(tests), fragments=run.config.table.fragments)

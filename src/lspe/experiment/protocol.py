@@ -150,10 +150,10 @@ class Training(Strict):
 
     ``standardize``: targets of a regression are brought to mean 0 and standard deviation 1 of the training split;
     predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
-    best epoch. ``members``: so many networks, each with another part of the data as its validation, predict as one;
-    ``null``: by the size of the table. ``forest``: trees on descriptors learn beside them, and both are blended.
-    ``hidden_share``: of links, how many of the training edges each epoch hides and asks for; with 0 all of them are
-    asked for while they are seen.
+    best epoch. ``members``: so many networks predict as one, each with another part of the data as its validation, or
+    of a benchmark, whose division is given, with another seed only; ``null``: by the size of the table. ``forest``:
+    trees on descriptors learn beside them, and both are blended. ``hidden_share``: of links, how many of the training
+    edges each epoch hides and asks for; with 0 all of them are asked for while they are seen.
 
     ``neighbours``: targets of nodes are learned ``nodes_per_step`` at a time, each from a sample of its neighbourhood:
     so many edges into each of these nodes, so many into each node where those begin, one number for each layer.

@@ -19,7 +19,7 @@ from lspe.experiment import build_network
 from lspe.experiment.data import fit_to_data
 from lspe.experiment.given import with_network
 from lspe.experiment.sampling import sampling_in_words
-from lspe.experiment.value import CONFIG, Experiment
+from lspe.experiment.value import CONFIG, OWN, Experiment
 from lspe.files import clear_unfinished, write_json, write_text
 from lspe.nn import Network
 from lspe.nn.descriptors import DescriptorInput
@@ -180,11 +180,15 @@ def _check_processes(data: GraphData, processes: int, *, sampled: bool) -> None:
 
 
 def seen_by_member(experiment: Experiment, data: GraphData) -> GraphData:
-    """The data as one network of an ensemble sees them; as they are where it is the only one."""
+    """The data as one network of an ensemble sees them; as they are where it is the only one.
+
+    How a benchmark is divided is part of it: all of its networks validate on the same graphs.
+    """
     if experiment.member is None:
         return data
-    parts = parts_among(experiment.training.members or 1)
-    return data.member(experiment.member, parts).with_descriptors(experiment.model.beside)
+    if experiment.dataset == OWN:
+        data = data.member(experiment.member, parts_among(experiment.training.members or 1))
+    return data.with_descriptors(experiment.model.beside)
 
 
 def parts_among(members: int) -> int:
