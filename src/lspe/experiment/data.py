@@ -35,7 +35,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
             f"{experiment.name} is for one's own data: name the table with --data table.csv, or give lspe.train graphs"
         )
     else:
-        data = load_benchmark(experiment.dataset, root)
+        data = load_benchmark(experiment.dataset, root, descriptors=() if wanted == "none" else (wanted,))
     return data.with_encodings(experiment.model.encodings).with_descriptors(wanted)
 
 

@@ -17,7 +17,10 @@ from lspe.data import DataError, GraphData, available, load_benchmark
 from lspe.data.benchmarks.cifar10 import nearest_by_place
 from lspe.data.benchmarks.csl import SKIPS
 from lspe.data.benchmarks.inventory import verify
+from lspe.data.benchmarks.ogb import smiles_of_moltox21
 from lspe.data.benchmarks.zinc import VOCABULARY, from_table
+from lspe.data.molecules.processes import Refused
+from lspe.data.molecules.smiles import parse_here
 from tests.data.conftest import Benchmarks
 
 
@@ -61,6 +64,16 @@ def test_moltox21(benchmarks: Benchmarks) -> None:
     assert (tox21.task, tox21.num_outputs, tox21.features.kind) == ("binary", 12, "ogb")
     assert tox21.graphs[0].x.shape[1] == 9
     assert tox21.graphs[0].edge_attr.shape[1] == 3
+
+
+def test_the_smiles_of_moltox21_are_those_of_its_graphs(benchmarks: Benchmarks, shared_data: Path) -> None:
+    smiles = smiles_of_moltox21(shared_data)
+    refused = [row for row, one in enumerate(smiles) if isinstance(one, Refused)]
+    assert all("[AlH3]" in smiles[row] for row in refused)
+    atoms = [0 if row in refused else parse_here(one).GetNumAtoms() for row, one in enumerate(smiles)]
+    expected = benchmarks["moltox21"].graphs.num_nodes.copy()
+    expected[refused] = 0
+    np.testing.assert_array_equal(atoms, expected)
 
 
 @pytest.mark.parametrize(

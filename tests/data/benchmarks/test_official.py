@@ -19,6 +19,7 @@ from torch_geometric.io import read_tu_data
 
 from lspe.data import DataError, GraphData, load_benchmark
 from lspe.data.benchmarks import cifar10, imdb, ogb, zinc
+from lspe.data.molecules.descriptors import RDKIT_NAMES
 
 Molecule = dict[str, Any]
 
@@ -237,6 +238,38 @@ def read_with_ogb(folder: Path) -> list[dict[str, Any]]:
         from ogb.io.read_graph_raw import read_csv_graph_raw
     graphs: list[dict[str, Any]] = read_csv_graph_raw(str(folder), add_inverse_edge=True)
     return graphs
+
+
+def test_descriptors_of_ogbs_molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None) -> None:
+    """Those of the SMILES in the archive's own mapping; of one that is not read, nothing is known."""
+    monkeypatch.setattr(ogb, "_TOX21_MOLECULES", 11)
+    archive = ogb_archive(tmp_path / "tox21.zip", "tox21", ogb_tables(11, 12))
+    smiles = ["C" * n for n in range(1, 11)] + ["C(C)(C)(C)(C)C"]
+    with_mapping(archive, smiles)
+    data = load_benchmark("moltox21", tmp_path, descriptors=["rdkit", "morgan"])
+    counts = data.descriptors["rdkit"][:, RDKIT_NAMES.index("HeavyAtomCount")]
+    assert counts[:10].tolist() == list(range(1, 11))
+    assert np.isnan(data.descriptors["rdkit"][10]).all()
+    assert data.descriptors["morgan"].any(axis=1).tolist() == [True] * 10 + [False]
+    assert not load_benchmark("moltox21", tmp_path).descriptors
+
+
+def test_smiles_that_are_missing_are_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = ogb_archive(tmp_path / "tox21.zip", "tox21", ogb_tables(11, 12))
+    with pytest.raises(DataError, match=r"has no mapping/mol.csv.gz; it is not OGB's archive"):
+        ogb.smiles_of_moltox21(tmp_path)
+    with_mapping(archive, ["C"] * 11)
+    with pytest.raises(DataError, match="there are SMILES of 11 molecules; moltox21 has 7831"):
+        ogb.smiles_of_moltox21(tmp_path)
+    (tmp_path / "tox21_graphs.npz").touch()
+    with pytest.raises(DataError, match=r"has tox21_graphs.npz, but not tox21.csv.gz, where the SMILES"):
+        ogb.smiles_of_moltox21(tmp_path)
+
+
+def with_mapping(archive: Path, smiles: list[str]) -> None:
+    text = pd.DataFrame({"NR-AR": 0, "mol_id": "TOX1", "smiles": smiles}).to_csv(index=False)
+    with zipfile.ZipFile(archive, "a") as files:
+        files.writestr("tox21/mapping/mol.csv.gz", gzip.compress(text.encode()))
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import pickle
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 from lspe.data.benchmarks.download import find
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
+from lspe.data.molecules.kept_descriptors import kept_descriptors
+from lspe.data.words import DescriptorKind
 from lspe.locations import Root, data_root
 
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, pickle.UnpicklingError, UnicodeDecodeError)
@@ -22,6 +26,7 @@ class Benchmark:
     """A set known by name: one line about it, the files of the data root it is read from, and what opens it.
 
     ``folds`` is in how many ways it is divided for cross-validation; 0 where it comes with one division.
+    ``smiles_by`` is what finds the SMILES of its graphs, where these are molecules that can be described.
     """
 
     name: str
@@ -29,16 +34,26 @@ class Benchmark:
     opened_by: str
     files: tuple[str, ...] = ()
     folds: int = 0
+    smiles_by: str = ""
 
-    def open(self, root: Root = None) -> GraphData:
-        """Map the set, converting (and downloading) it first where it has to be."""
-        module, _, function = self.opened_by.partition(":")
-        opener: Callable[[Root], GraphData] = getattr(import_module(f"lspe.data.benchmarks.{module}"), function)
+    def open(self, root: Root = None, descriptors: Iterable[DescriptorKind] = ()) -> GraphData:
+        """Map the set, converting (and downloading) it first where it has to be; with descriptors if asked for."""
         try:
-            return opener(root)
+            data: GraphData = _function(self.opened_by)(root)
+            if not self.smiles_by:
+                return data
+            smiles = partial(_function(self.smiles_by), root)
+            described = {kind: kept_descriptors(data.graphs.path, smiles, kind) for kind in descriptors}
+            return replace(data, descriptors=described)
         except _DAMAGED as error:
             where = next((path for file in self.files if (path := find(file, root))), data_root(root))
             raise DataError(f"{where} is damaged ({error}). Delete it and get it again.") from error
+
+
+def _function(name: str) -> Callable[[Root], Any]:
+    module, _, function = name.partition(":")
+    found: Callable[[Root], Any] = getattr(import_module(f"lspe.data.benchmarks.{module}"), function)
+    return found
 
 
 _BENCHMARKS = (
@@ -61,6 +76,7 @@ _BENCHMARKS = (
         "7,831 molecules, 12 toxicity targets",
         "ogb:load_moltox21",
         ("tox21_graphs.npz", "tox21.zip"),
+        smiles_by="ogb:smiles_of_moltox21",
     ),
     Benchmark("molpcba", "437,929 molecules, 128 assays", "ogb:load_molpcba", ("pcba.zip",)),
     Benchmark(
@@ -111,8 +127,15 @@ def available() -> dict[str, Benchmark]:
     return {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
-def load_benchmark(name: str, root: Root = None, *, encoding: str | None = None, k: int | None = None) -> GraphData:
-    """A benchmark by name, with an encoding of `k` columns on its nodes if one is asked for.
+def load_benchmark(
+    name: str,
+    root: Root = None,
+    *,
+    encoding: str | None = None,
+    k: int | None = None,
+    descriptors: Iterable[DescriptorKind] = (),
+) -> GraphData:
+    """A benchmark by name; if asked for, with an encoding of `k` columns on its nodes and descriptors of its molecules.
 
     It is read from `root` (else ``$LSPE_DATA``, else the user's cache) where its file is there, otherwise
     downloaded from its official source, converted once, and mapped from the converted file ever after.
@@ -121,5 +144,5 @@ def load_benchmark(name: str, root: Root = None, *, encoding: str | None = None,
         raise DataError(f"there is no data set {name!r}; there are {', '.join(available())}")
     if (encoding is None) != (k is None):
         raise DataError("an encoding needs both its kind and its number of columns: encoding='rwpe', k=20")
-    data = available()[name].open(root)
+    data = available()[name].open(root, descriptors)
     return data if encoding is None or k is None else data.with_encoding(encoding, k)

@@ -9,27 +9,31 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from lspe.data.benchmarks.download import Source, find, obtain
-from lspe.data.errors import DataError
+from lspe.data.errors import DataError, MoleculeError
 from lspe.data.graphdata import Description, GraphData
+from lspe.data.molecules.processes import Refused
+from lspe.data.molecules.smiles import parse_here
 from lspe.data.packed.cache import packed_path
 from lspe.data.packed.container import Array, open_npz
 from lspe.data.packed.sets import PackedGraphs
 from lspe.data.packed.undirected import both_directions
 from lspe.data.splits import Splits, by_code, check_partition
 from lspe.features import OGB_ATOM_TABLE, OGB_BOND_TABLE, OGBFeatures
-from lspe.locations import Root
+from lspe.locations import Root, data_root
 
 _URL = "https://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
 _TOX21 = Source("tox21.zip", f"{_URL}/tox21.zip", None)  # nobody has published a digest of it
 _PCBA = Source(  # the digest is TensorFlow Datasets', ogbg_molpcba/checksums.tsv
     "pcba.zip", f"{_URL}/pcba.zip", "0bb12da2f3ec8b0bb80564114a6174fad2df6a3a0d3c19470b3a27813a7d4e53"
 )
-_ARRAYS = "tox21_graphs.npz"
+_ARRAYS, _TABLE = "tox21_graphs.npz", "tox21.csv.gz"
+_MAPPING = "mapping/mol.csv.gz"
+_TOX21_MOLECULES = 7831
 _TOX21_TASKS = (
     "NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma",
     "SR-ARE", "SR-ATAD5", "SR-HSE", "SR-MMP", "SR-p53",
@@ -43,7 +47,37 @@ def load_moltox21(root: Root = None) -> GraphData:
     if (arrays := find(_ARRAYS, root)) is not None:
         path = packed_path("moltox21", arrays)
         return GraphData.open_or_build(path, lambda path: from_arrays(path, arrays))
-    return _load_official("moltox21", _TOX21, _TOX21_TASKS, 7831, root)
+    return _load_official("moltox21", _TOX21, _TOX21_TASKS, _TOX21_MOLECULES, root)
+
+
+def smiles_of_moltox21(root: Root = None) -> list[str]:
+    """Of each graph; those that today's RDKit does not read are :class:`Refused`, and nothing is known of them."""
+    import pandas as pd
+
+    if find(_ARRAYS, root) is not None:
+        file = find(_TABLE, root)
+        if file is None:
+            raise DataError(
+                f"{data_root(root)} has {_ARRAYS}, but not {_TABLE}, where the SMILES of its molecules stand"
+            )
+        table = pd.read_csv(file, usecols=["smiles"], dtype=str)
+    else:
+        archive = obtain(_TOX21, root)
+        with zipfile.ZipFile(archive) as files:
+            table = pd.read_csv(
+                _Archive(files, archive).open(_MAPPING), compression="gzip", usecols=["smiles"], dtype=str
+            )
+    if len(table) != _TOX21_MOLECULES:
+        raise DataError(f"there are SMILES of {len(table)} molecules; moltox21 has {_TOX21_MOLECULES}")
+    return [_readable(smiles) for smiles in table["smiles"]]
+
+
+def _readable(smiles: str) -> str:
+    try:
+        parse_here(smiles)
+    except MoleculeError as error:
+        return Refused(smiles, error.reason)
+    return smiles
 
 
 def load_molpcba(root: Root = None) -> GraphData:
@@ -149,10 +183,13 @@ class _Archive:
         self.path = path
         self.names = {name.partition("/")[2]: name for name in files.namelist()}
 
-    def reader(self, name: str) -> _Rows:
+    def open(self, name: str) -> IO[bytes]:
         if name not in self.names:
             raise DataError(f"{self.path} has no {name}; it is not OGB's archive")
-        return _Rows(self.files.open(self.names[name]), f"{self.path}: {name}")
+        return self.files.open(self.names[name])
+
+    def reader(self, name: str) -> _Rows:
+        return _Rows(self.open(name), f"{self.path}: {name}")
 
     def whole(self, name: str) -> Array:
         return self.reader(name).take(None, 1)

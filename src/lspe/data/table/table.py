@@ -15,9 +15,8 @@ import numpy as np
 
 from lspe.data.errors import DataError
 from lspe.data.graphdata import GraphData
-from lspe.data.molecules.descriptors import iter_described
-from lspe.data.packed.cache import build_once
-from lspe.data.packed.container import Array, ArrayWriter, open_arrays
+from lspe.data.molecules.kept_descriptors import kept_descriptors
+from lspe.data.packed.container import Array, open_arrays
 from lspe.data.packed.pointers import Index
 from lspe.data.report import Finding
 from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
@@ -27,8 +26,6 @@ from lspe.data.table.packing import pack, packed_file
 from lspe.data.table.targets import Targets
 from lspe.data.table.texts import TextColumn
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
-
-_DESCRIPTORS_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -98,8 +95,14 @@ class Table:
         if data.report is not None:
             notes = (*data.report.notes, *self.targets.notes, *(self._unused_split() if split == "random" else ()))
             data = replace(data, report=replace(data.report, notes=notes))
+        smiles = data.smiles
+        assert smiles is not None
         data = replace(
-            data, descriptors={kind: self._described(data, kind, fragments, processes) for kind in descriptors}
+            data,
+            descriptors={
+                kind: kept_descriptors(data.graphs.path, lambda: smiles, kind, fragments=fragments, processes=processes)
+                for kind in descriptors
+            },
         )
         scaffolds, molecules = _beside(data, "scaffold"), _beside(data, "molecule")
         assert molecules is not None
@@ -135,20 +138,6 @@ class Table:
             extra_names=self.extra_columns,
             extra=self.extra[positions],
         )
-
-    def _described(self, data: GraphData, kind: DescriptorKind, fragments: Fragments, processes: int | None) -> Array:
-        """Descriptors of every graph; computed once and kept beside the packed set."""
-        assert data.graphs.path is not None, "a table's graphs are mapped from their file"
-        path = data.graphs.path.with_name(f"{data.graphs.path.stem}.{kind}-v{_DESCRIPTORS_VERSION}.lspe")
-
-        def build() -> None:
-            assert data.smiles is not None
-            with ArrayWriter(path) as writer:
-                for part in iter_described(data.smiles, kind, fragments=fragments, processes=processes):
-                    writer.append("descriptors", part)
-                writer.finish({"kind": kind})
-
-        return build_once(path, build, lambda: open_arrays(path).arrays["descriptors"])
 
     def _folds(self, data: GraphData, folds: int, seed: int) -> list[Splits]:
         return k_folds(len(data.graphs), folds, seed=seed, labels=data.strata, groups=data.groups)
