@@ -63,8 +63,8 @@ def test_networks_of_a_benchmark_validate_on_the_same_graphs(tmp_path: Path) -> 
     assert run.summary["together"]["val"]["networks"]["accuracy"] == pytest.approx(accuracy)
 
 
-def test_a_benchmark_has_no_forest(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="csl is a benchmark"):
+def test_a_benchmark_without_molecules_has_no_forest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="csl has no SMILES of which descriptors could be computed"):
         lspe.train("csl/gatedgcn-lspe", out=tmp_path / "run", settings={"training.forest": True})
 
 

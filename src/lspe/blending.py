@@ -3,7 +3,7 @@
 Each network of a run has a validation part of its own, and together these cover all, or much, of what is not tested
 (those of a benchmark have the same, by which their mean is judged).
 A forest grown for each of them on the same training part predicts the same molecules, so that the two can be weighed
-against each other. The forest that is kept is grown on all that is not tested.
+against each other. The forest that is kept is grown on all that is not tested, of a benchmark on its training part.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from lspe.data import GraphData
 from lspe.data.packed.container import Array
 from lspe.data.packed.pointers import Index
 from lspe.data.splits import Splits
+from lspe.experiment import OWN
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import COVERAGE, FOREST, Blend, best_shares
@@ -77,8 +78,9 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
         kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
         shares = best_shares(validation.y, kinds, data.task)
         of_validation = np.average(kinds, axis=0, weights=shares)
-        forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
-        forest = forest.weighed(shares)
+        own = run.config.dataset == OWN  # what a benchmark validates on is not learned from
+        learned = [data.splits["train"], *([data.splits["val"]] if own else [])]
+        forest = _fit(data, np.sort(np.concatenate(learned)), threads).weighed(shares)
         forest.save(run.path / FOREST)
         weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
         on_val = Blended(validation, replace(validation, predicted=of_validation), weights)

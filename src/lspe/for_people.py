@@ -35,8 +35,9 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
     if data.smiles is not None:
         KnownMolecules.of(Member.of_run(runs[0]), data).save(run.path / KNOWN)
     tests: list[SplitPredictions] = []
+    as_one = [run] if (run.config.training.members or 1) > 1 else runs
     if run.config.dataset == OWN:
-        for one in [run] if (run.config.training.members or 1) > 1 else runs:
+        for one in as_one:
             tests.append(blend(one, data, threads=threads).both if is_blended(one) else predict_split(one, data))
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
@@ -46,8 +47,9 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             save(trust[1], run.path / trust[0], "png")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")
-    elif (run.config.training.members or 1) > 1:
-        blend(run, data, threads=threads)
+    elif is_blended(run):
+        for one in as_one:
+            blend(one, data, threads=threads)
     save(training_curves(runs), (run.path / CURVES).with_suffix(""), "png")
     if run.config.table is not None:
         report = write_report(run, together(tests), fragments=run.config.table.fragments)

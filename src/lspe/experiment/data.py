@@ -23,10 +23,10 @@ DROPOUT = {"numbers": (0.1, 0.0), "classes": (0.3, 0.3)}
 def load_data(experiment: Experiment, root: Root = None, *, processes: int | None = None) -> GraphData:
     """The data of an experiment, with the encodings its network takes; folds are not chosen yet."""
     wanted = experiment.model.beside
+    kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
+    if wanted != "none" and not kinds:
+        kinds = (wanted,)
     if experiment.table is not None:
-        kinds: tuple[DescriptorKind, ...] = ("rdkit", "morgan") if experiment.training.forest else ()
-        if wanted != "none" and not kinds:
-            kinds = (wanted,)
         data = experiment.table.load(processes, descriptors=kinds)
     elif experiment.graphs is not None:
         data = experiment.graphs.load()
@@ -35,7 +35,7 @@ def load_data(experiment: Experiment, root: Root = None, *, processes: int | Non
             f"{experiment.name} is for one's own data: name the table with --data table.csv, or give lspe.train graphs"
         )
     else:
-        data = load_benchmark(experiment.dataset, root, descriptors=() if wanted == "none" else (wanted,))
+        data = load_benchmark(experiment.dataset, root, descriptors=kinds)
     return data.with_encodings(experiment.model.encodings).with_descriptors(wanted)
 
 

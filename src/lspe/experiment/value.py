@@ -42,14 +42,6 @@ class Experiment(Preset):
             )
         return self
 
-    @model_validator(mode="after")
-    def _a_forest_is_for_ones_own_molecules(self) -> Self:
-        if self.training.forest and self.dataset != OWN:
-            raise ValueError(
-                f"training.forest=true is for one's own tables of molecules, and {self.dataset} is a benchmark"
-            )
-        return self
-
     def to_yaml(self, folder: Path) -> str:
         """The whole experiment, as it is written to a file in ``folder``; :func:`read_experiment` reads it."""
         values = self.model_dump(mode="json")

@@ -40,11 +40,15 @@ class Benchmark:
         """Map the set, converting (and downloading) it first where it has to be; with descriptors if asked for."""
         try:
             data: GraphData = _function(self.opened_by)(root)
-            if not self.smiles_by:
+            if not (kinds := tuple(descriptors)):
                 return data
+            if not self.smiles_by:
+                raise DataError(
+                    f"{self.name} has no SMILES of which descriptors could be computed: leave them and the forest out "
+                    "(model.descriptors=none, training.forest=false)"
+                )
             smiles = partial(_function(self.smiles_by), root)
-            described = {kind: kept_descriptors(data.graphs.path, smiles, kind) for kind in descriptors}
-            return replace(data, descriptors=described)
+            return replace(data, descriptors={kind: kept_descriptors(data.graphs.path, smiles, kind) for kind in kinds})
         except _DAMAGED as error:
             where = next((path for file in self.files if (path := find(file, root))), data_root(root))
             raise DataError(f"{where} is damaged ({error}). Delete it and get it again.") from error
