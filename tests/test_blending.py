@@ -14,6 +14,7 @@ import lspe
 from lspe import announcement, blending
 from lspe.blending import is_blended
 from lspe.cli.main import app
+from lspe.data.benchmarks import ogb
 from lspe.data.molecules.descriptors import describe
 from lspe.data.words import DescriptorKind
 from lspe.errors import UserError
@@ -24,6 +25,7 @@ from lspe.predict.blend import Blend, best_shares
 from lspe.predict.splits import predict_split
 from lspe.training.fitting import seen_by_member
 from lspe.training.seeds_and_folds import evaluate_runs, open_runs
+from tests.data.benchmarks.test_official import ogb_archive, ogb_tables, with_mapping
 from tests.small import SMILES, write_table
 
 SMALL = {"model.layers": 1, "model.hidden_dim": 8, "model.k": 4, "training.batch_size": 16}
@@ -61,6 +63,31 @@ def test_networks_of_a_benchmark_validate_on_the_same_graphs(tmp_path: Path) -> 
     chosen = np.mean([one.predicted for one in validations], axis=0).argmax(axis=1)
     accuracy = 100 * (chosen == validations[0].y.reshape(-1)).mean()
     assert run.summary["together"]["val"]["networks"]["accuracy"] == pytest.approx(accuracy)
+
+
+def test_the_forest_of_a_benchmark_learns_from_its_training_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ogb, "_TOX21_MOLECULES", 60)
+    archive = ogb_archive(tmp_path / "tox21.zip", "tox21", ogb_tables(60, 12))
+    with_mapping(archive, [SMILES[number % len(SMILES)] for number in range(60)])
+    learned: list[int] = []
+    fit = blending.Forest.fit
+    monkeypatch.setattr(blending.Forest, "fit", lambda x, y, *a, **b: learned.append(len(y)) or fit(x, y, *a, **b))
+    run = lspe.train(
+        "moltox21/gatedgcn-lspe-plus",
+        root=tmp_path,
+        out=tmp_path / "run",
+        members=2,
+        epochs=1,
+        settings=SMALL,
+        threads=1,
+    )
+    assert learned == [56, 56]
+    assert set(run.summary["together"]["test"]) == {"networks", "forest", "together"}
+    model = lspe.load(run.path)
+    assert (len(model.members), len(model.forests)) == (2, 1)
+    assert model.predict(SMILES[:3]).shape == (3, 12)
 
 
 def test_a_benchmark_without_molecules_has_no_forest(tmp_path: Path) -> None:
