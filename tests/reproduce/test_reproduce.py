@@ -126,6 +126,12 @@ def test_a_data_set_that_is_not_there_does_not_stop_the_others(
     assert [(one.runs, one.test, one.problem) for one in again] == [(5, one.test, "") for one in results]
 
 
+def test_what_predicts_as_one_is_left_to_train(tmp_path: Path) -> None:
+    [row] = reproduce("moltox21/gatedgcn-lspe-plus", tmp_path, seeds=1, **OPTIONS)["moltox21/gatedgcn-lspe-plus"]
+    assert "several models that predict as one" in row.problem
+    assert row.problem.endswith("lspe train moltox21/gatedgcn-lspe-plus")
+
+
 def test_ours_stand_beside_the_papers() -> None:
     paper = collect(Row("zinc/pna"), Path("nowhere"))
     ours = Result(**{**vars(paper), "test": 0.15, "test_sd": 0.01, "runs": 4, "epochs": 99.5, "difference": 0.009})

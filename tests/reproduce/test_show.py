@@ -1,5 +1,6 @@
 """Tables from the small files alone: those of the repository."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def test_tables_print_from_the_small_files() -> None:
     assert cells[:5] == ["zinc/gatedgcn-lspe", "41", "1", "mae", "0.1061"]
     assert "0.0930 ± 0.0030" in printed
     assert "moltox21" not in printed
+
+
+def test_what_predicts_as_one_has_one_score() -> None:
+    printed = lspe("reproduce", "--show", "--out", RESULTS / "moltox21-plus")
+    folder = RESULTS / "moltox21-plus/moltox21/gatedgcn-lspe-plus/seed41"
+    score = json.loads((folder / "summary.json").read_text())["together"]["test"]["together"]["roc_auc"]
+    assert f" {score:.4f} " in next(line for line in printed.splitlines() if "gatedgcn-lspe-plus" in line)
 
 
 def test_the_rest_of_a_table_is_empty_and_counted(tmp_path: Path) -> None:

@@ -161,6 +161,11 @@ class _Work:
         self.write_tables()
 
     def _train(self, job: Job) -> None:
+        training = job.experiment.training
+        if (training.members or 1) > 1 or training.forest:
+            raise UserError(
+                f"is several models that predict as one, and no row of the paper: lspe train {job.row.preset}"
+            )
         data = self._data(job)
         if job.experiment.fold is not None and is_first() and not (job.folder.parent / CONFIG).is_file():
             make_folder(job.folder.parent)

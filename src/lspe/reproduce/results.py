@@ -64,14 +64,15 @@ class Result:
 def collect(row: Row, folder: Path, problem: str = "") -> Result:
     """The result of the runs below ``folder``: config.yaml, metrics.csv and summary.json of each are enough."""
     values = _of_row(row) | {"problem": problem}
-    parts = [run for path in sorted(folder.glob(f"seed*/{CONFIG}")) for run in open_runs(path.parent)]
+    of_seeds = [Run(path.parent) for path in sorted(folder.glob(f"seed*/{CONFIG}"))]
+    parts = [run for one in of_seeds for run in open_runs(one.path)]
     finished = [run for run in parts if run.is_finished]
     histories = {run: epochs_so_far(run) for run in parts if not run.is_finished}
     begun = {run: history for run, history in histories.items() if history}
     if begun:
         values |= _of_begun(begun)
     if finished:
-        values |= _of_finished(finished)
+        values |= _of_finished(finished) | _of_those_that_predict_as_one(of_seeds)
     values["seeds"] = " ".join(str(seed) for seed in dict.fromkeys(run.config.seed for run in finished or begun))
     if values.get("test") is not None and values.get("paper_test") is not None:
         values["difference"] = values["test"] - values["paper_test"]
@@ -164,6 +165,18 @@ def _of_finished(runs: Sequence[Run]) -> dict[str, Any]:
         score = summary["reported"].get(split, {}).get(metric) or {}
         values |= {split: score.get("mean"), f"{split}_sd": score.get("sd")}
     return values
+
+
+def _of_those_that_predict_as_one(runs: Sequence[Run]) -> dict[str, Any]:
+    """Of what several networks, or networks and a forest, say together, that is what counts."""
+    scores = [run.summary["together"] for run in runs if run.is_finished and "together" in run.summary]
+    metric = runs[0].config.task.metric
+    found: dict[str, Any] = {}
+    for split in ("val", "test") if scores else ():
+        found |= _mean_and_sd(split, [one[split]["together"][metric] for one in scores])
+        if len(scores) == 1:
+            found[f"{split}_sd"] = None
+    return found
 
 
 HEADER = (
