@@ -89,6 +89,7 @@ DATA: dict[str, set[str]] = {
         "progress",
         "splits",
         "table",
+        "words",
     },
     "encoding_files": {"errors", "graphs", "molecules", "packed", "progress", "table"},
     "statistics": {"graphdata", "packed"},
