@@ -83,7 +83,7 @@ def test_the_forest_of_a_benchmark_learns_from_its_training_part(
         settings=SMALL,
         threads=1,
     )
-    assert learned == [56, 56]
+    assert learned == [56]
     assert set(run.summary["together"]["test"]) == {"networks", "forest", "together"}
     model = lspe.load(run.path)
     assert (len(model.members), len(model.forests)) == (2, 1)

@@ -75,12 +75,15 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
         validation, parts = _mean(held_out), parts[:1]
     started = time.perf_counter()
     if run.config.training.forest:
-        kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
+        if run.config.dataset == OWN:
+            kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
+            forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
+        else:  # what a benchmark validates on is not learned from: the forest that is judged is the one that is kept
+            forest = _fit(data, data.splits["train"], threads)
+            kinds = _in_pieces(forest.predict_kinds, data, data.splits["val"])
         shares = best_shares(validation.y, kinds, data.task)
         of_validation = np.average(kinds, axis=0, weights=shares)
-        own = run.config.dataset == OWN  # what a benchmark validates on is not learned from
-        learned = [data.splits["train"], *([data.splits["val"]] if own else [])]
-        forest = _fit(data, np.sort(np.concatenate(learned)), threads).weighed(shares)
+        forest = forest.weighed(shares)
         forest.save(run.path / FOREST)
         weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
         on_val = Blended(validation, replace(validation, predicted=of_validation), weights)
