@@ -37,13 +37,17 @@ def test_predicting_imports_nothing_that_only_training_needs() -> None:
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_threads_do_not_spin_while_they_wait() -> None:
-    """The policy is set before torch is loaded; somebody's own choice stays."""
+def test_threads_do_not_spin_for_long_while_they_wait() -> None:
+    """How they wait is set before torch is loaded; somebody's own choice stays."""
+    names = ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"]
     code = "import os, sys; from lspe.cli.main import run; sys.argv = ['lspe', '--version']\n"
-    code += "try: run()\nexcept SystemExit: print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
-    for given, found in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
-        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-        if given:
-            environment["OMP_WAIT_POLICY"] = given
+    code += f"try: run()\nexcept SystemExit: print(*[os.environ.get(name) for name in {names}], 'torch' in sys.modules)"
+    cases: list[tuple[dict[str, str], str]] = [
+        ({}, "PASSIVE 10000"),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE None"),
+        ({"GOMP_SPINCOUNT": "5"}, "PASSIVE 5"),
+    ]
+    for given, found in cases:
+        environment = {name: value for name, value in os.environ.items() if name not in names} | given
         result = run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
         assert result.stdout.splitlines()[-1] == f"{found} False"
