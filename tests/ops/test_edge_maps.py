@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from lspe.experiment import build_network, load_preset, override
 from lspe.nn.embed import CategoricalEmbedder, OGBEmbedder
 from lspe.ops import use
-from lspe.ops.fused.edge_maps import look_up, looked_up, map_edges
+from lspe.ops.fused.edge_maps import look_up, looked_up, map_edges, sum_of_entries
 
 
 def table(types: int = 4, width: int = 7, seed: int = 0) -> Tensor:
@@ -29,6 +29,24 @@ def test_a_map_of_the_table_is_a_map_of_the_rows(edges: int, bias: bool) -> None
         found.append([mapped, *torch.autograd.grad((factor * mapped).sum(), (values, weight))])
     for ours, plain in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (1, 1), (40, 9)])
+def test_sums_of_entries_are_those_of_an_embedding_bag(rows: int, columns: int) -> None:
+    values = table(11)
+    entry = torch.randint(0, 11, (rows, columns), generator=torch.Generator().manual_seed(0))
+    found = []
+    for sums in (sum_of_entries(values, entry), F.embedding_bag(entry, values, mode="sum")):
+        factor = torch.linspace(-1, 1, sums.numel(), dtype=torch.float64).view_as(sums)
+        found.append([sums, *torch.autograd.grad((factor * sums).sum(), values)])
+    for ours, torchs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, torchs, rtol=1e-12, atol=1e-12)
+    torch.autograd.gradgradcheck(lambda values: sum_of_entries(values, entry), values)
+
+
+def test_an_entry_beyond_the_table_is_refused() -> None:
+    with pytest.raises((IndexError, RuntimeError), match="11"):
+        sum_of_entries(table(11), torch.tensor([[0, 11]]))
 
 
 def test_rows_that_were_changed_forget_their_table() -> None:

@@ -22,7 +22,7 @@ from lspe.features import (
     OGBFeatures,
 )
 from lspe.ops import fusible, is_unchanged
-from lspe.ops.fused.edge_maps import look_up
+from lspe.ops.fused.edge_maps import look_up, sum_of_entries
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -75,6 +75,8 @@ class SummedEmbedding(nn.Module):
 
     first: Tensor
     last: Tensor
+    kinds: Tensor
+    step: Tensor
 
     def __init__(self, sizes: Sequence[int], dim: int) -> None:
         super().__init__()
@@ -83,22 +85,24 @@ class SummedEmbedding(nn.Module):
         ends = torch.tensor(self.sizes).cumsum(0)
         self.register_buffer("first", ends - torch.tensor(self.sizes), persistent=False)
         self.register_buffer("last", torch.tensor(self.sizes) - 1, persistent=False)
+        self.are_few = math.prod(self.sizes) <= MOST_KINDS
+        if self.are_few:
+            kinds = torch.cartesian_prod(*map(torch.arange, self.sizes)).view(-1, len(self.sizes))
+            steps = [math.prod(self.sizes[column + 1 :]) for column in range(len(self.sizes))]
+            self.register_buffer("kinds", kinds + self.first, persistent=False)
+            self.register_buffer("step", torch.tensor(steps), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        if math.prod(self.sizes) <= MOST_KINDS and is_unchanged(self, SummedEmbedding) and fusible(self.weight):
-            return self._of_kinds(x)
-        return self._sums(x)
-
-    def _sums(self, x: Tensor) -> Tensor:
-        return F.embedding_bag(torch.minimum(x, self.last) + self.first, self.weight, mode="sum")
+        x = torch.minimum(x, self.last)
+        if not (is_unchanged(self, SummedEmbedding) and fusible(self.weight)):
+            return F.embedding_bag(x + self.first, self.weight, mode="sum")
+        return self._of_kinds(x) if self.are_few else sum_of_entries(self.weight, x + self.first)
 
     def _of_kinds(self, x: Tensor) -> Tensor:
         """A kind for each combination of types, the type in the last column counting single steps."""
         if x.numel() and int(x.min()) < 0:
             raise IndexError(f"types are numbered from 0 on, but the batch has {int(x.min())}")
-        kinds = torch.cartesian_prod(*map(torch.arange, self.sizes)).view(-1, len(self.sizes))
-        step = torch.tensor([math.prod(self.sizes[column + 1 :]) for column in range(len(self.sizes))])
-        return look_up(self._sums(kinds), (torch.minimum(x, self.last) * step).sum(1))
+        return look_up(sum_of_entries(self.weight, self.kinds), (x * self.step).sum(1))
 
 
 class OGBEmbedder(Embedder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor, nn
 
 from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind, random_signs
 from lspe.encodings.kinds import NONE
-from lspe.nn.attention import PairAttention
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import BatchNorm, center_and_normalize
 from lspe.nn.readout import Readout, readout
@@ -143,7 +143,6 @@ class Network(nn.Module):
         if self._pair_kind is not None:
             self.embed_pair = nn.Linear(pair_k, dim if edge_dim is None else edge_dim, bias=False)
             self.norm_pair = BatchNorm(pair_k) if normalize_encoding else None
-            self._attends_to_all = any(isinstance(part, PairAttention) for part in self.layers.modules())
         if lspe or final == "structure+encoding":
             self.project_p = nn.Linear(dim, k)
         if final != "structure":
@@ -189,7 +188,7 @@ class Network(nn.Module):
     def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
         """The rest of the network; of ``data`` only what is said of pairs without an edge is still read."""
         h, p = self.start(start.h, start.p)
-        graph = graph.with_added_pair(self._added_pair(data, graph, start.e.dtype))
+        graph = graph.with_added_pair(partial(self._added_pair, data, graph, start.e.dtype))
         h, p, e = run_layers(self.layers, h, p, start.e, graph)
         return self.finish(start._replace(h=h, p=p if self.lspe else start.p, e=e), data, graph)
 
@@ -213,7 +212,7 @@ class Network(nn.Module):
     def _added_pair(self, data: Data, graph: Topology, dtype: torch.dtype) -> Tensor:
         """What pairs without an edge have in full attention: ``[edge_dim]``, or ``[P, edge_dim]``, one each."""
         added = self.embedder.added_pair()
-        if self._pair_kind is None or not self._attends_to_all:
+        if self._pair_kind is None:
             return added
         of_added = self._encoding_of_added_pairs(data, graph, dtype)
         return added + self.embed_pair(of_added if self.norm_pair is None else self.norm_pair.by_running(of_added))

@@ -63,7 +63,7 @@ class Topology:
             raise ValueError(f"real is {list(real.shape)} of {real.dtype}, but says True or False of each edge")
         self.real = real
         self._kernel = kernel
-        self._added_pair = added_pair
+        self._added_pair: Tensor | Callable[[], Tensor] | None = added_pair
         self._known: dict[Hashable, Tensor] = {}
 
     @classmethod
@@ -93,8 +93,11 @@ class Topology:
         """``[2, E']``: the edges of the original graph only."""
         return self.edge_index if self.real is None else self.edge_index[:, self.real]
 
-    def with_added_pair(self, added_pair: Tensor) -> Topology:
-        """The same graphs, with the embedding of the pairs which ``edge_index`` does not list: one, or one each."""
+    def with_added_pair(self, added_pair: Tensor | Callable[[], Tensor]) -> Topology:
+        """The same graphs, with the embedding of the pairs which ``edge_index`` does not list: one, or one each.
+
+        A function is called when a layer asks for it.
+        """
         other = copy.copy(self)
         other._added_pair = added_pair
         return other
@@ -106,6 +109,8 @@ class Topology:
             raise ValueError(
                 "full attention needs an embedding for pairs of nodes without an edge: Topology(..., added_pair=...)"
             )
+        if not isinstance(self._added_pair, Tensor):
+            self._added_pair = self._added_pair()
         return self._added_pair
 
     @property

@@ -138,6 +138,10 @@ class TrainingModule(LightningModule):
             self._resume = None
         return self.optimizer
 
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """Batches are made in the CPU's memory; to look at each of their tensors takes as long as to make them."""
+        return batch if device.type == "cpu" else super().transfer_batch_to_device(batch, device, dataloader_idx)
+
     def on_train_epoch_start(self) -> None:
         state = np.random.SeedSequence([self.seed, self.epoch, rank()]).generate_state(1)
         torch.manual_seed(int(state[0]))

@@ -47,6 +47,13 @@ def _version(rows: Tensor) -> int:
     return 0 if rows.is_inference() else rows._version
 
 
+def sum_of_entries(table: Tensor, entry: Tensor) -> Tensor:
+    r"""``[R, d]``: :math:`\sum_c \mathrm{table}[\mathrm{entry}_{rc}]` of a table ``[T, d]`` and entries ``[R, C]``."""
+    (rows,) = _entries(table, entry, plain=lambda table, entry: (table[entry].sum(1),))
+    assert rows is not None
+    return rows
+
+
 def map_edges(e: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``F.linear(e, weight, bias)``, ``[E, d']``, its rows padded."""
     if e.size(-1) != weight.size(1):
@@ -88,6 +95,20 @@ def _table_gradient(
     return [sums_of_rows(padded_rows(gradients[0]), start, row)[:, : values.size(1)], None, None, None]
 
 
+def _sums(table: Tensor, entry: Tensor) -> list[Tensor]:
+    return [F.embedding_bag(entry, table, mode="sum")]
+
+
+def _entries_gradient(
+    arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """PyTorch's own sorts the entries first, which takes three times as long as the sums."""
+    table, entry = arguments
+    assert gradients[0] is not None
+    start, place = edges_by_end(entry.flatten(), table.size(0))
+    return [sums_of_rows(gradients[0], start, place.div_(entry.size(1), rounding_mode="floor")), None]
+
+
 def sums_of_rows(x: Tensor, start: Tensor, row: Tensor) -> Tensor:
     """``[R, width]``: the sum of ``x[row[start[r]:start[r + 1]]]`` for each r."""
     if not x.size(0):
@@ -115,4 +136,5 @@ def _mapped_gradient(
 
 
 _table = Operator(_rows_of_table, gradient=_table_gradient)
+_entries = Operator(_sums, gradient=_entries_gradient)
 _product = Operator(_mapped, gradient=_mapped_gradient)

@@ -167,11 +167,15 @@ static void columns_task(void *argument, integer number)
     }
     for (integer first = 0; first == 0 || first < work.inner; first += DEEP) {
         const integer deep = smaller(DEEP, work.inner - first);
-        for (integer k = 0; k < deep; k++)
-            for (integer c = 0; c < wide; c += LANES)
-                store(panel + k * wide + c, load(work.b.at + (first + k) * work.b.row + column + c));
-        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, (struct matrix){panel, wide}, start,
-              work.c + column, work.c_row);
+        struct matrix b = from(work.b, first, column);
+        if (b.row != wide) { /* else it is such a panel */
+            for (integer k = 0; k < deep; k++)
+                for (integer c = 0; c < wide; c += LANES)
+                    store(panel + k * wide + c, load(b.at + k * b.row + c));
+            b = (struct matrix){panel, wide};
+        }
+        tiles(wide, work.rows, deep, work.a.at + first * work.a.row, 1, work.a.row, b, start, work.c + column,
+              work.c_row);
         start = (struct matrix){work.c + column, work.c_row};
     }
 }
