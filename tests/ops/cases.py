@@ -12,7 +12,7 @@ from torch_geometric.nn import GINEConv
 from lspe.nn import BatchNorm, GatedGCN, PairAttention, PrincipalAggregation, Topology, TowerPNA
 from lspe.nn.wrap import Call
 from lspe.ops import dropout, fusible, tanh_residual
-from lspe.ops.fused.edge_maps import look_up
+from lspe.ops.fused.look_ups import look_up
 
 WIDTH = 18
 """More than one vector of any processor, and a multiple of none."""

@@ -13,9 +13,9 @@ from lspe.nn.sequence import run_layers
 from lspe.ops import use
 from lspe.ops.fused import memory
 from lspe.ops.fused.dropout import draw_seeds
-from lspe.ops.fused.edge_maps import look_up
 from lspe.ops.fused.layout import MOST_LAYERS
 from lspe.ops.fused.library import Library
+from lspe.ops.fused.look_ups import look_up
 from tests.graphs import CORNER_CASES, from_edges
 from tests.ops import cases
 from tests.ops.test_equal_to_plain import largest_difference

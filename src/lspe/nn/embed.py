@@ -22,7 +22,7 @@ from lspe.features import (
     OGBFeatures,
 )
 from lspe.ops import fusible, is_unchanged
-from lspe.ops.fused.edge_maps import look_up, sum_of_entries
+from lspe.ops.fused.look_ups import look_up, sum_of_entries
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -93,6 +93,8 @@ class SummedEmbedding(nn.Module):
             self.register_buffer("step", torch.tensor(steps), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.device.type == "cpu" and x.numel() and int(x.min()) < 0:
+            raise IndexError(f"types are numbered from 0 on, but the batch has {int(x.min())}")
         x = torch.minimum(x, self.last)
         if not (is_unchanged(self, SummedEmbedding) and fusible(self.weight)):
             return F.embedding_bag(x + self.first, self.weight, mode="sum")
@@ -100,8 +102,6 @@ class SummedEmbedding(nn.Module):
 
     def _of_kinds(self, x: Tensor) -> Tensor:
         """A kind for each combination of types, the type in the last column counting single steps."""
-        if x.numel() and int(x.min()) < 0:
-            raise IndexError(f"types are numbered from 0 on, but the batch has {int(x.min())}")
         return look_up(sum_of_entries(self.weight, self.kinds), (x * self.step).sum(1))
 
 

@@ -11,8 +11,8 @@ from lspe.nn.pna import PNA, PrincipalAggregation
 from lspe.nn.topology import Topology
 from lspe.ops import dropout, fusible, is_unchanged, tanh_residual
 from lspe.ops.fused.dropout import draw_seeds
-from lspe.ops.fused.edge_maps import looked_up
 from lspe.ops.fused.layout import LANES
+from lspe.ops.fused.look_ups import looked_up
 from lspe.ops.fused.tower_layers import Messages, TowerLayer, tower_layers
 
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch._utils import _unflatten_dense_tensors
 
-from lspe.ops.fused.edge_maps import looked_up
 from lspe.ops.fused.layout import empty_rows, unit_rows
 from lspe.ops.fused.library import library_for, threads
+from lspe.ops.fused.look_ups import looked_up
 from lspe.ops.fused.memory import Lease
 from lspe.ops.fused.norm import Norm
 from lspe.ops.fused.operator import Operator

@@ -111,7 +111,8 @@ struct stack stack_of(const struct gated_layers *call)
     const integer *node_cuts = call->cuts.at, *edge_cuts = call->cuts.at + pieces + 1;
     while (pieces > 1 && node_cuts[pieces - 1] == node_cuts[pieces])
         pieces--;
-    integer groups = nodes / 256 < MOST_GROUPS ? nodes / 256 : MOST_GROUPS;
+    const integer pairs = (nodes + 256) / 512; /* of groups: two threads have the same to do */
+    integer groups = 2 * pairs < MOST_GROUPS ? 2 * pairs : MOST_GROUPS;
     groups = groups < pieces ? groups : pieces;
     return (struct stack){.call = call, .nodes = nodes, .edges = call->edges.source.count, .width = width,
                           .padded = padded_width(width), .pieces = pieces, .groups = groups < 1 ? 1 : groups,

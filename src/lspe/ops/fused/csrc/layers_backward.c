@@ -166,11 +166,8 @@ static void layer_backward(struct stack *stack, integer piece, integer threads)
         return;
     }
     layer_of_piece(stack, piece, threads, room);
-}
-
-static void layer_before(struct stack *stack, integer piece, integer threads)
-{
-    prepare(stack, stack->layer - 1, piece, threads);
+    if (stack->layer > 0) /* while its gradients are still in the caches */
+        prepare(stack, stack->layer - 1, piece, threads);
 }
 
 static enum answer backward(struct stack *stack)
@@ -184,11 +181,8 @@ static enum answer backward(struct stack *stack)
             put_sums_together(stack, stack->layer, s, of_norm, of_norm + width);
         }
         answer = for_groups(stack, layer_backward);
-        if (answer != DONE)
-            break;
-        unpack_gradients(stack, stack->layer, gradients);
-        if (stack->layer > 0)
-            answer = for_pieces(stack, layer_before);
+        if (answer == DONE)
+            unpack_gradients(stack, stack->layer, gradients);
     }
     return answer;
 }
