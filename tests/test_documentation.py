@@ -101,7 +101,7 @@ def test_everything_shown_runs(start: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def _needs_what_is_absent(line: str) -> bool:
-    """ZINC and ca-AstroPh are read from $LSPE_DATA; unset, ZINC would be downloaded. Optuna is an extra."""
+    """Such data are read from $LSPE_DATA; unset, ZINC and MolTox21 would be downloaded. Optuna is an extra."""
     if "tune" in line and find_spec("optuna") is None:
         return True
-    return any(name in line for name in ("zinc", "table1", "ca-astroph")) and not os.environ.get("LSPE_DATA")
+    return any(name in line for name in ("zinc", "moltox21", "table1", "ca-astroph")) and not os.environ.get("LSPE_DATA")
