@@ -104,4 +104,6 @@ def _needs_what_is_absent(line: str) -> bool:
     """Such data are read from $LSPE_DATA; unset, ZINC and MolTox21 would be downloaded. Optuna is an extra."""
     if "tune" in line and find_spec("optuna") is None:
         return True
-    return any(name in line for name in ("zinc", "moltox21", "table1", "ca-astroph")) and not os.environ.get("LSPE_DATA")
+    if os.environ.get("LSPE_DATA"):
+        return False
+    return any(name in line for name in ("zinc", "moltox21", "table1", "ca-astroph"))
