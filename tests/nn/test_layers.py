@@ -98,3 +98,15 @@ def test_what_is_dropped_of_a_branch_leaves_the_stream(operators: Choice) -> Non
         nothing = GatedGCN(16, lspe=True, dropout=1.0, drop="stream")(*given, Topology.of(graphs))
     torch.testing.assert_close(list(kept), given)
     assert not any(stream.any() for stream in nothing)
+
+
+def test_the_pair_that_a_layer_asks_for_has_the_gradients_of_where_it_was_given() -> None:
+    """Also where the layer is in a checkpoint, which runs it without them first."""
+    weight = torch.ones(3, requires_grad=True)
+    graph = Topology(torch.tensor([[0], [1]]), 2)
+    given = graph.with_added_pair(lambda: 2 * weight)
+    with torch.no_grad():
+        assert given.added_pair.requires_grad
+        without = graph.with_added_pair(lambda: 2 * weight)
+    assert not without.added_pair.requires_grad
+    assert torch.is_grad_enabled()

@@ -96,10 +96,14 @@ class Topology:
     def with_added_pair(self, added_pair: Tensor | Callable[[], Tensor]) -> Topology:
         """The same graphs, with the embedding of the pairs which ``edge_index`` does not list: one, or one each.
 
-        A function is called when a layer asks for it.
+        A function is called when a layer asks for it, with gradients as here: the layer may be in a checkpoint.
         """
         other = copy.copy(self)
-        other._added_pair = added_pair
+        other._added_pair = (
+            added_pair
+            if isinstance(added_pair, Tensor)
+            else torch.set_grad_enabled(torch.is_grad_enabled())(added_pair)
+        )
         return other
 
     @property
