@@ -125,7 +125,9 @@ def stepper(case: Case, topology: Topology | None = None) -> Callable[..., None]
 
     def step(batch: Batch = case.batch) -> None:
         parameters.forget_gradients()
-        case.loss(case.network(batch, topology), batch).backward()
+        with parameters.gathered():
+            loss = case.loss(case.network(batch, topology), batch)
+        loss.backward()
         parameters.gather_gradients()
         optimizer.step()
 

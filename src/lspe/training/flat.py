@@ -1,16 +1,20 @@
 """The parameters of a network side by side in one vector.
 
 An optimiser that is given three hundred small tensors spends its time on their number; given one vector, a step is one
-pass over it, and so are clipping and averaging.
+pass over it, and so are clipping and averaging. Gradients are parts of one vector too, and are added up there.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from lspe.ops.fused.gathering import Gradients
 
 
 class FlatParameters:
@@ -39,10 +43,11 @@ class FlatParameters:
         ]
         self.groups = self._members
         self._is_flat = flat and all(parameter.device.type == "cpu" for parameter in self.parameters)
-        self._vectors: list[tuple[nn.Parameter, Tensor]] = []
-        self._parts: list[Tensor] = []
+        self._parts: list[tuple[nn.Parameter, Tensor]] = []
+        self._gradients: Gradients | None = None
         if self._is_flat:
-            self.groups = [[self._vector_of(members)] for members in self._members]
+            self.groups = [[_side_by_side(members)] for members in self._members]
+            self._gradients = self._place_gradients()
 
     @property
     def tensors(self) -> list[nn.Parameter]:
@@ -53,39 +58,53 @@ class FlatParameters:
         """Other parameters of the same shapes, arranged in the same way."""
         return FlatParameters(parameters, self._group_of, flat=self._is_flat)
 
-    def _vector_of(self, members: Sequence[nn.Parameter]) -> nn.Parameter:
+    def _place_gradients(self) -> Gradients:
+        """One vector for those of all parameters, group by group."""
+        members = [parameter for group in self._members for parameter in group]
         sizes = [parameter.numel() for parameter in members]
-        vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in members]))
-        gradient = torch.zeros_like(vector)
-        self._vectors.append((vector, gradient))
-        for parameter, part, of_gradient in zip(
-            members, vector.detach().split(sizes), gradient.split(sizes), strict=True
-        ):
-            self._parts.append(of_gradient.view_as(parameter))
-            parameter.data = part.view_as(parameter)
-        return vector
+        vector = torch.zeros_like(torch.cat([tensor.detach() for tensor in self.tensors]))
+        parts = zip(members, vector.split(sizes), strict=True)
+        self._parts = [(parameter, part.view_as(parameter)) for parameter, part in parts]
+        starts = itertools.accumulate(sizes, initial=0)
+        return Gradients(vector, dict(zip(members, starts, strict=False)))
 
     def forget_gradients(self) -> None:
         """Begin a step."""
-        for parameter in self.parameters:
-            parameter.grad = None
+        if self._gradients is None:
+            for parameter in self.parameters:
+                parameter.grad = None
+            return
+        self._gradients.vector.zero_()
+        for parameter, part in self._parts:
+            parameter.grad = part
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """A block in which layers may add gradients to where they belong, past autograd: no other may want them."""
+        return nullcontext() if self._gradients is None else self._gradients.gathered()
 
     def gather_gradients(self) -> None:
-        """Put the gradients of all parameters side by side, zeros for those that have none."""
-        if not self._is_flat:
+        """Give the optimiser the gradients of all parameters, also where somebody has put others in their place."""
+        if self._gradients is None:
             return
-        parts: list[Tensor] = []
-        gradients: list[Tensor] = []
-        members = [parameter for group in self._members for parameter in group]
-        for part, parameter in zip(self._parts, members, strict=True):
-            if parameter.grad is None:
+        for parameter, part in self._parts:
+            gradient = parameter.grad
+            if gradient is None:
                 part.zero_()
-            else:
-                parts.append(part)
-                gradients.append(parameter.grad)
-        torch._foreach_copy_(parts, gradients)
-        for vector, gradient in self._vectors:
-            vector.grad = gradient
+            elif gradient is not part:
+                part.copy_(gradient)
+        sizes = [tensor.numel() for tensor in self.tensors]
+        for tensor, part in zip(self.tensors, self._gradients.vector.split(sizes), strict=True):
+            tensor.grad = part
+
+    def clip(self, most: float) -> None:
+        """Scale gradients, which are gathered, so that their norm is at most this, as PyTorch does."""
+        if self._gradients is None:
+            torch.nn.utils.clip_grad_norm_(self.tensors, most)
+            return
+        gradient = self._gradients.vector
+        scale = most / (torch.linalg.vector_norm(gradient) + 1e-6)
+        if scale < 1:
+            gradient *= scale
 
     def state_of(self, optimizer: dict[str, Any]) -> dict[str, Any]:
         """The state of an optimiser of the groups, also where it was one of single parameters when it was saved."""
@@ -105,6 +124,15 @@ class FlatParameters:
                 states[number] = {name: _joined(known, name, value, members) for name, value in first.items()}
         groups = [{**group, "params": [number]} for number, group in enumerate(optimizer["param_groups"])]
         return {"state": states, "param_groups": groups}
+
+
+def _side_by_side(parameters: Sequence[nn.Parameter]) -> nn.Parameter:
+    """A vector of which these are parts from now on."""
+    vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
+    sizes = [parameter.numel() for parameter in parameters]
+    for parameter, part in zip(parameters, vector.detach().split(sizes), strict=True):
+        parameter.data = part.view_as(parameter)
+    return vector
 
 
 def _joined(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -160,7 +161,8 @@ class TrainingModule(LightningModule):
         if place == 0:
             self._set_lr_of(step)
             self.parameters_of_network.forget_gradients()
-        sums = self._forward(batch)
+        with self.parameters_of_network.gathered() if world_size() == 1 else nullcontext():
+            sums = self._forward(batch)
         whole = add_up(sums.detach())
         if not torch.isfinite(whole).all():
             raise TrainingError(self._not_finite(index))
@@ -180,7 +182,7 @@ class TrainingModule(LightningModule):
     def _step(self) -> None:
         self.parameters_of_network.gather_gradients()
         if self.protocol.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.parameters_of_network.tensors, self.protocol.clip)
+            self.parameters_of_network.clip(self.protocol.clip)
         self.optimizer.step()
         if self.average is not None:
             self.average.update()

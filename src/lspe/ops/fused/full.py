@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._utils import _unflatten_dense_tensors
 
 from lspe.ops.fused.layout import empty_rows, unit_rows
 from lspe.ops.fused.library import library_for, threads
@@ -64,7 +63,7 @@ def full_layers(
     source = looked_up(e)
     rows, kind = (e, None) if source is None else (source.values, source.kind)
     order = (pairs.graph_start, pairs.edges.edge_index, *pairs.edges.by_target)
-    arguments = (h, p, rows, added_pair, numbers, layers, memory, kind, order, heads, *parameters)
+    arguments = (h, p, rows, added_pair, numbers, layers, memory, kind, order, heads)
 
     def of_rows(twin: Twin) -> Callable[..., Sequence[Tensor]]:
         def run(h: Tensor, p: Tensor | None, rows: Tensor, *others: Any) -> list[Tensor]:
@@ -75,7 +74,7 @@ def full_layers(
 
     operator = _layers_without_positions if p is None else _layers
     try:
-        found = operator(*arguments, plain=of_rows(again), instead=of_rows(plain))
+        found = operator(*arguments, parameters=parameters, plain=of_rows(again), instead=of_rows(plain))
     finally:
         if memory is not None and not torch.is_grad_enabled():
             memory.give_back()
@@ -186,7 +185,7 @@ def _gradient(
     memory.give_back()
     of_streams = [found[0], None if p is None else found[1]]
     of_inputs = [*of_streams, of_rows, of_added, of_numbers, *[None] * 5]
-    return [*of_inputs, *_unflatten_dense_tensors(of_parameters, parameters)]
+    return [*of_inputs, of_parameters]
 
 
 _layers = Operator(_forward, results=2, kept_from=2, gradient=_gradient)

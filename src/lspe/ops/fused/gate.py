@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._utils import _unflatten_dense_tensors
 
 from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
@@ -59,14 +58,19 @@ def gated_layers(
     memory = None
     if torch.is_grad_enabled() or any(norm.of_rows for layer in layers for norm in layer.norms):
         memory = Lease(len(layers), _memory(h, p, e), h.dtype)
-    arguments = (h, p, e, layers, memory, scale, edges, *parameters)
+    arguments = (h, p, e, layers, memory, scale, edges)
     try:
         if p is None:
             h_new, e_new = _layers_without_positions(
-                *arguments, plain=lambda *x: again(*x[:3])[::2], instead=lambda *x: plain(*x[:3])[::2]
+                *arguments,
+                parameters=parameters,
+                plain=lambda *x: again(*x[:3])[::2],
+                instead=lambda *x: plain(*x[:3])[::2],
             )
             return h_new, None, e_new  # type: ignore[return-value]
-        results = _layers(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3]))
+        results = _layers(
+            *arguments, parameters=parameters, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3])
+        )
         return tuple(results)  # type: ignore[return-value]
     finally:
         if memory is not None and not torch.is_grad_enabled():
@@ -164,7 +168,7 @@ def _gradient(
     )
     memory.give_back()
     of_h, of_e, of_p = found
-    return [of_h, of_p, of_e, None, None, None, None, *_unflatten_dense_tensors(of_parameters, parameters)]
+    return [of_h, of_p, of_e, None, None, None, None, of_parameters]
 
 
 _layers = Operator(_forward, results=3, kept_from=3, gradient=_gradient)

@@ -5,12 +5,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._utils import _unflatten_dense_tensors
 from torch.autograd.function import once_differentiable
 
 from lspe.ops.choice import only_fused
+from lspe.ops.fused.gathering import Places, places_of
 from lspe.ops.fused.library import Refused
 
 Plain = Callable[..., Sequence[Tensor | None]]
+_BESIDE = 4
+"""What a function is given in front of the arguments."""
 
 
 class Operator:
@@ -20,11 +24,11 @@ class Operator:
     that the border refuses, and gradients that are to be differentiated again.
 
     Args:
-        kernel: arguments → new tensors: results, then what only the gradient needs.
+        kernel: arguments, then parameters → new tensors: results, then what only the gradient needs.
         results: how many of the kernel's tensors are results; the first ``differentiable`` of them have a gradient.
         kept_from: the kernel's tensors from this one on are kept for the gradient, beside all arguments.
-        gradient: ``(arguments, kept, gradients of the results)`` → gradients of the arguments, ``None`` where an
-            argument has none.
+        gradient: ``(arguments and parameters, kept, gradients of the results)`` → gradients of the arguments, ``None``
+            where an argument has none, then one vector with those of all parameters side by side, if there are any.
 
     """
 
@@ -43,16 +47,24 @@ class Operator:
             differentiable = results
         self._function = _function(kernel, results, differentiable, kept_from, gradient)
 
-    def __call__(self, *arguments: Any, plain: Plain, instead: Plain | None = None) -> Sequence[Tensor | None]:
-        """The results; ``plain`` is the twin, ``instead`` the one for calls that are refused, if it is another."""
+    def __call__(
+        self, *arguments: Any, parameters: Sequence[Tensor] = (), plain: Plain, instead: Plain | None = None
+    ) -> Sequence[Tensor | None]:
+        """The results; ``plain`` is the twin, ``instead`` the one for calls that are refused, if it is another.
+
+        Parameters are arguments whose gradients may be gathered (:mod:`lspe.ops.fused.gathering`).
+        """
         try:
-            if torch.is_grad_enabled():
-                return self._function.apply(plain, *arguments)
-            return self.kernel(*arguments)[: self.results]
+            if not torch.is_grad_enabled():
+                return self.kernel(*arguments, *parameters)[: self.results]
+            places = places_of(parameters) if parameters and any(map(_has_gradient, arguments)) else None
+            if places is None:
+                return self._function.apply(plain, len(parameters), None, (), *arguments, *parameters)
+            return self._function.apply(plain, len(parameters), places, tuple(parameters), *arguments)
         except RuntimeError:  # of the border, or of a product on the way there: the plain twin has the words for it
             if only_fused():
                 raise
-            return (instead or plain)(*arguments)
+            return (instead or plain)(*arguments, *parameters)
 
 
 def _function(
@@ -64,9 +76,12 @@ def _function(
 ) -> type[torch.autograd.Function]:
     class Fused(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, plain: Plain, *arguments: Any) -> tuple[Tensor, ...]:
-            output = kernel(*arguments)
-            ctx.plain = plain
+        def forward(
+            ctx: Any, plain: Plain, parameters: int, places: Places | None, placed: tuple[Tensor, ...], *arguments: Any
+        ) -> tuple[Tensor, ...]:
+            """The last so many arguments are ``parameters``; of those that are ``placed`` autograd is not told."""
+            output = kernel(*arguments, *placed)
+            ctx.plain, ctx.parameters, ctx.places, ctx.placed = plain, parameters, places, placed
             _save(ctx, arguments, output[kept_from:])
             ctx.mark_non_differentiable(*output[differentiable:results])
             return tuple(output[:results])
@@ -75,16 +90,30 @@ def _function(
         def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
             arguments, kept = _recall(ctx)
             if all(one is None for one in gradients):
-                return (None,) * (len(arguments) + 1)
-            needed = ctx.needs_input_grad[1:]
+                return (None,) * (_BESIDE + len(arguments))
+            arguments += ctx.placed
+            needed = (*ctx.needs_input_grad[_BESIDE:], *[True] * len(ctx.placed))
             if torch.is_grad_enabled():
-                return None, *_PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
-            if any(_is_batched(one) for one in gradients):
-                return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
+                if ctx.placed:
+                    raise RuntimeError("gradients that are gathered in one vector cannot be differentiated again")
+                found = _PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
+                return *[None] * _BESIDE, *found
+            is_batched = any(_is_batched(one) for one in gradients)
             try:
-                return None, *gradient(arguments, kept, gradients)
+                found = None if is_batched else gradient(arguments, kept, gradients)
             except Refused:
-                return None, *plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
+                found = None
+            first = len(arguments) - ctx.parameters
+            parameters = arguments[first:]
+            if found is None:
+                found = plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
+                side_by_side = _joined(found[first:], parameters) if ctx.placed else None
+            elif parameters:
+                *found, side_by_side = found
+                found += [] if ctx.placed else _unflatten_dense_tensors(side_by_side, parameters)
+            if ctx.placed:
+                ctx.places.add(side_by_side)
+            return *[None] * _BESIDE, *found[: len(arguments) - len(ctx.placed)]
 
     return Fused
 
@@ -156,6 +185,16 @@ def _recall(ctx: Any) -> tuple[list[Any], list[Tensor]]:
     saved, count = ctx.saved_tensors, len(ctx.others)
     arguments = [tensor if other is None else other for tensor, other in zip(saved[:count], ctx.others, strict=True)]
     return arguments, list(saved[count:])
+
+
+def _joined(gradients: Sequence[Tensor | None], like: Sequence[Tensor]) -> Tensor:
+    """Side by side, zeros for those that are none."""
+    pairs = zip(gradients, like, strict=True)
+    return torch.cat([torch.zeros_like(x).flatten() if one is None else one.flatten() for one, x in pairs])
+
+
+def _has_gradient(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.requires_grad
 
 
 def _alone(tensors: Sequence[Any]) -> list[Any]:

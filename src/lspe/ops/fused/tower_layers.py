@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._utils import _unflatten_dense_tensors
 
 from lspe.ops.edges import Edges
 from lspe.ops.fused.layout import empty_rows, padded_width, unit_rows
@@ -69,14 +68,20 @@ def tower_layers(
     memory = Lease(kept, _memory(h, p, messages.towers), h.dtype)
     edges = messages.edges
     order = (edges.edge_index, *edges.by_target, *edges.by_source)
-    arguments = (h, p, table, layers, memory, messages, size_scale, order, *parameters)
+    arguments = (h, p, table, layers, memory, messages, size_scale, order)
     try:
         if p is None:
             (h_new,) = _layers_without_positions(
-                *arguments, plain=lambda *x: again(*x[:3])[:1], instead=lambda *x: plain(*x[:3])[:1]
+                *arguments,
+                parameters=parameters,
+                plain=lambda *x: again(*x[:3])[:1],
+                instead=lambda *x: plain(*x[:3])[:1],
             )
             return h_new, None  # type: ignore[return-value]
-        return tuple(_layers(*arguments, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3])))  # type: ignore
+        results = _layers(
+            *arguments, parameters=parameters, plain=lambda *x: again(*x[:3]), instead=lambda *x: plain(*x[:3])
+        )
+        return tuple(results)  # type: ignore[return-value]
     finally:
         if not torch.is_grad_enabled():
             memory.give_back()
@@ -186,7 +191,7 @@ def _gradient(
     )
     memory.give_back()
     of_h, of_p = (*found, None)[:2]
-    return [of_h, of_p, of_table, *[None] * 5, *_unflatten_dense_tensors(of_parameters, parameters)]
+    return [of_h, of_p, of_table, *[None] * 5, of_parameters]
 
 
 _layers = Operator(_forward, results=2, kept_from=2, gradient=_gradient)

@@ -74,6 +74,14 @@ struct packing {
 enum answer pack_maps(const struct packing *call);
 enum answer unpack_maps(const struct packing *call);
 
+/* Adds values to parts of a vector: vector[start[i]] to vector[start[i] + size[i] - 1] for each i, the values of which stand
+   side by side. */
+struct parts {
+    struct line vector, values;
+    struct indices start, size;
+};
+enum answer add_parts(const struct parts *call);
+
 /* Forward: out = other + tanh(x), other may be left out. Backward: out = other * (1 - tanh(x)^2). */
 struct activation {
     integer threads;

@@ -1,0 +1,72 @@
+"""Gradients of parameters that are added up in one vector.
+
+Autograd hands each gradient on by itself, microseconds for each of the hundred parameters of a stack of layers. The
+layers' operator finds all of them side by side, and where somebody gathers them it adds them there itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lspe.ops.fused.library import library_for
+
+
+class Gradients:
+    """One vector ``[P]`` for the gradients of all parameters, and where each begins."""
+
+    def __init__(self, vector: Tensor, start: Mapping[Tensor, int]) -> None:
+        self.vector = vector
+        self._start = {id(parameter): number for parameter, number in start.items()}
+        self._parameters = tuple(start)  # as long as they live nothing else has their numbers
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """In this block the backward pass of whatever runs forward may add gradients to the vector by itself.
+
+        Each parameter's ``grad`` is meant to be its part of the vector: to what autograd adds up there it makes no
+        difference. To :func:`torch.autograd.grad` such parameters have no part in the result.
+        """
+        token = _here.set(self)
+        try:
+            yield
+        finally:
+            _here.reset(token)
+
+    def places_of(self, parameters: Sequence[Tensor]) -> "Places | None":
+        """Where the gradients of these are added; ``None`` unless each has a place, and nobody listens to it."""
+        starts = []
+        for parameter in parameters:
+            start = self._start.get(id(parameter))
+            if start is None or not parameter.requires_grad or _is_listened_to(parameter):
+                return None
+            starts.append(start)
+        return Places(self.vector, torch.tensor(starts), torch.tensor([one.numel() for one in parameters]))
+
+
+class Places(NamedTuple):
+    """Parts of a vector, each from its start on."""
+
+    vector: Tensor
+    start: Tensor
+    size: Tensor
+
+    def add(self, values: Tensor) -> None:
+        """Values for all parts, side by side."""
+        library_for(values).call("add_parts", vector=self.vector, start=self.start, size=self.size, values=values)
+
+
+def places_of(parameters: Sequence[Tensor]) -> Places | None:
+    """Where the gradients of these parameters are gathered, if they are."""
+    gradients = _here.get()
+    return None if gradients is None else gradients.places_of(parameters)
+
+
+def _is_listened_to(parameter: Tensor) -> bool:
+    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
+
+
+_here: ContextVar[Gradients | None] = ContextVar("lspe.ops.gathering", default=None)
