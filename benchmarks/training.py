@@ -126,8 +126,7 @@ def stepper(case: Case, topology: Topology | None = None) -> Callable[..., None]
     def step(batch: Batch = case.batch) -> None:
         parameters.forget_gradients()
         with parameters.gathered():
-            loss = case.loss(case.network(batch, topology), batch)
-        loss.backward()
+            case.loss(case.network(batch, topology), batch).backward()
         parameters.gather_gradients()
         optimizer.step()
 

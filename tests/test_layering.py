@@ -39,6 +39,7 @@ HOUSE: dict[str, set[str]] = {
         "files",
         "locations",
         "nn",
+        "ops",
         "own_parts",
     },
     "predict": {"data", "devices", "errors", "experiment", "features", "files", "forest", "nn", "training"},

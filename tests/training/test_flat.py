@@ -68,3 +68,37 @@ def test_a_parameter_without_a_gradient_stays() -> None:
     changed = [not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)]
     assert changed == [False] * 4 + [True] * 2
     assert flat.state_of(torch.optim.Adam(flat.tensors).state_dict())["state"] == {}
+
+
+@pytest.mark.parametrize("clip", [0.01, 1e9])
+def test_clipped_as_pytorch_does(clip: float) -> None:
+    single, whole = network(), network()
+    flat = FlatParameters(whole.parameters(), [0, 1, 1, 1, 0, 1])
+    batch = batches(1)[0]
+    flat.forget_gradients()
+    for model in (single, whole):
+        model(batch).square().mean().backward()
+    flat.gather_gradients()
+    flat.clip(clip)
+    torch.nn.utils.clip_grad_norm_(single.parameters(), clip)
+    for one, other in zip(single.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(other.grad, one.grad)
+
+
+def test_gradients_that_somebody_has_replaced_count() -> None:
+    """As a callback may do it between the backward pass and the step."""
+    model = network()
+    flat = FlatParameters(model.parameters())
+    flat.forget_gradients()
+    model(batches(1)[0]).sum().backward()
+    first, second, *_ = model.parameters()
+    first.grad, second.grad = torch.full_like(first, 2.0), None
+    third = model[1].weight.grad.clone()
+    flat.gather_gradients()
+    (vector,) = flat.tensors
+    assert torch.equal(vector.grad[:35], torch.full((35,), 2.0))
+    assert not vector.grad[35:42].any()
+    assert torch.equal(vector.grad[42:49], third)
+    flat.forget_gradients()
+    assert not vector.grad.any()
+    assert first.grad.data_ptr() == vector.grad.data_ptr()

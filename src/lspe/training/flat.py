@@ -79,7 +79,7 @@ class FlatParameters:
             parameter.grad = part
 
     def gathered(self) -> AbstractContextManager[None]:
-        """A block in which layers may add gradients to where they belong, past autograd: no other may want them."""
+        """A block for forward and backward passes, in which layers may add gradients to the vector themselves."""
         return nullcontext() if self._gradients is None else self._gradients.gathered()
 
     def gather_gradients(self) -> None:

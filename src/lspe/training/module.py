@@ -163,10 +163,10 @@ class TrainingModule(LightningModule):
             self.parameters_of_network.forget_gradients()
         with self.parameters_of_network.gathered() if world_size() == 1 else nullcontext():
             sums = self._forward(batch)
-        whole = add_up(sums.detach())
-        if not torch.isfinite(whole).all():
-            raise TrainingError(self._not_finite(index))
-        self.manual_backward(world_size() * mean_loss(sums, whole, self.positional) / batches)
+            whole = add_up(sums.detach())
+            if not torch.isfinite(whole).all():
+                raise TrainingError(self._not_finite(index))
+            self.manual_backward(world_size() * mean_loss(sums, whole, self.positional) / batches)
         if place == batches - 1:
             self._step()
         self.so_far.sums += whole.to(self.so_far.sums.device)

@@ -25,10 +25,10 @@ class Gradients:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """In this block the backward pass of whatever runs forward may add gradients to the vector by itself.
+        """A block for forward and backward passes, in which operators may add gradients to the vector by themselves.
 
-        Each parameter's ``grad`` is meant to be its part of the vector: to what autograd adds up there it makes no
-        difference. To :func:`torch.autograd.grad` such parameters have no part in the result.
+        Each parameter's ``grad`` is meant to be its part of the vector, so that it does not matter what comes there by
+        autograd. :func:`torch.autograd.grad` would not find such parameters.
         """
         token = _here.set(self)
         try:
