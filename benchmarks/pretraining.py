@@ -28,7 +28,7 @@ from rdkit import Chem
 from rdkit.Chem import BRICS
 
 import lspe
-from benchmarks.tables import SPLITS, TABLES, Job, metric_of
+from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of
 from lspe.data import GraphData, read_table
 from lspe.data.benchmarks.nci import read_molecules, source_file
 from lspe.data.molecules.descriptors import RDKIT_NAMES

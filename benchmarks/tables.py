@@ -22,9 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,72 +32,16 @@ import numpy as np
 import pandas as pd
 
 import lspe
-from lspe.data import GraphData, read_table
-from lspe.experiment.task import LOWER_IS_BETTER
+from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of, place_of
+from benchmarks.table_results import tabulate, tabulate_trust
 from lspe.predict.calibration import BINS, bins_of
 from lspe.training import Run
 
-TOX21 = "tox21.csv.gz"
-TABLES: dict[str, tuple[str, str]] = {
-    "esol": ("molnet/esol.csv.gz", "y"),
-    "freesolv": ("molnet/freesolv.csv.gz", "y"),
-    "bbbp": ("molnet/bbbp.csv.gz", "p_np"),
-    "clintox": ("molnet/clintox.csv.gz", "CT_TOX"),
-    "tox21-NR-AhR": (TOX21, "NR-AhR"),
-    "tox21-SR-ARE": (TOX21, "SR-ARE"),
-    "tox21-SR-MMP": (TOX21, "SR-MMP"),
-}
-SPLITS = ("0", "1", "2", "3", "4", "scaffold")
 OURS: dict[str, dict[str, Any]] = {
     "lspe": {},
     "lspe, one network, no forest": {"members": 1, "settings": ["training.forest=false"]},
     "lspe, no descriptors": {"descriptors": "none", "settings": ["training.forest=false"]},
 }
-
-
-@dataclass(frozen=True)
-class Job:
-    """A table under one division, whole or with so many molecules that are not tested."""
-
-    table: str
-    split: str
-    size: int | None = None
-
-    @property
-    def path(self) -> Path:
-        if self.size is None:
-            return Path(os.environ["LSPE_DATA"]) / TABLES[self.table][0]
-        path = Path(tempfile.gettempdir(), "lspe-tables", f"{self.table}-{self.split}-{self.size}.csv")
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            self._drawn().to_csv(path, index=False)
-        return path
-
-    def _drawn(self) -> pd.DataFrame:
-        data = Job(self.table, self.split).data()
-        others = np.concatenate([data.splits["train"], data.splits["val"]])
-        drawn = np.random.default_rng(0).permutation(others)[: self.size]
-        parts = {"val": drawn[: len(drawn) // 9], "train": drawn[len(drawn) // 9 :], "test": data.splits["test"]}
-        labels = data.graphs.graph["y"][:, 0]
-        return pd.concat(
-            pd.DataFrame({"smiles": np.array(data.smiles)[rows], self.target: labels[rows], "split": name})
-            for name, rows in parts.items()
-        )
-
-    @property
-    def target(self) -> str:
-        return TABLES[self.table][1]
-
-    @property
-    def division(self) -> dict[str, Any]:
-        if self.size is not None:
-            return {"split": "column"}
-        return {"split": "scaffold"} if self.split == "scaffold" else {"split": "random", "seed": int(self.split)}
-
-    def data(self) -> GraphData:
-        """With both kinds of descriptors."""
-        table = read_table(self.path, targets=self.target, on_invalid="skip")
-        return table.to_graphs(**self.division, descriptors=("rdkit", "morgan"))
 
 
 Scores = dict[str, Any]
@@ -254,71 +198,6 @@ def score(y: Any, predicted: Any) -> float:
     return float(roc_auc_score(y, predicted) if is_binary(y) else root_mean_squared_error(y, predicted))
 
 
-def metric_of(table: str) -> str:
-    return "rmse" if table in ("esol", "freesolv") else "roc_auc"
-
-
-def place_of(out: Path, job: Job, method: str) -> Path:
-    size = "" if job.size is None else f"--{job.size}"
-    return out / f"{job.table}--{job.split}{size}--{method.replace(', ', '-').replace(' ', '-')}.json"
-
-
-def tabulate(out: Path, sizes: Sequence[int | None] = (None,)) -> str:
-    """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and mean seconds."""
-    rows = [["table", *METHODS], ["---"] * (len(METHODS) + 1)]
-    for table, size in itertools.product(TABLES, sizes):
-        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
-            jobs = [Job(table, split, size) for split in splits]
-            cells = [_cell([place_of(out, job, method) for job in jobs]) for method in METHODS]
-            if any(cells):
-                arrow = "↓" if metric_of(table) in LOWER_IS_BETTER else "↑"
-                what = name if size is None else f"{name}, {size} molecules"
-                rows.append([f"{table}, {what}, {metric_of(table)} {arrow}", *cells])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def tabulate_trust(out: Path) -> str:
-    """How far to trust our default: the share of test values in their 90 % intervals, or the calibration error.
-
-    The error of a few hundred molecules is mostly chance: that of all random splits' molecules together stands beside.
-    """
-    rows = [["table", "what", "random splits", "scaffold", "random splits together"], ["---"] * 5]
-    for table in TABLES:
-        what = "coverage" if metric_of(table) == "rmse" else "calibration_error"
-        random, scaffold = (
-            _found([place_of(out, Job(table, split), "lspe") for split in splits])
-            for splits in (SPLITS[:-1], SPLITS[-1:])
-        )
-        if random or scaffold:
-            values = [[one[what] for one in found] for found in (random, scaffold)]
-            cells = [f"{np.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else "" for each in values]
-            rows.append([table, what.replace("_", " "), *cells, _error_together(random)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _found(paths: list[Path]) -> list[Scores]:
-    return [json.loads(path.read_text()) for path in paths if path.exists()]
-
-
-def _error_together(found: list[Scores]) -> str:
-    """The calibration error over the test molecules of several splits."""
-    bins = [one["bins"] for one in found if "bins" in one]
-    if not bins:
-        return ""
-    count, excess = np.sum(bins, axis=0).T
-    return f"{np.abs(excess).sum() / count.sum():.3f}"
-
-
-def _cell(paths: list[Path]) -> str:
-    found = _found(paths)
-    if not found:
-        return ""
-    scores = [one["score"] for one in found]
-    spread = f" ± {np.std(scores):.3f}" if len(scores) > 1 else ""
-    some = f", {len(found)} of {len(paths)} splits" if len(found) < len(paths) else ""
-    return f"{np.mean(scores):.3f}{spread} ({np.mean([one['seconds'] for one in found]):.0f} s{some})"
-
-
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/tables"))
@@ -344,7 +223,7 @@ def main(words: list[str] | None = None) -> None:
         result["seconds"] = round(time.perf_counter() - begin, 1)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(f"{path.stem}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr)
-    print(tabulate(arguments.out, arguments.sizes), tabulate_trust(arguments.out), sep="\n\n")
+    print(tabulate(arguments.out, METHODS, arguments.sizes), tabulate_trust(arguments.out), sep="\n\n")
 
 
 if __name__ == "__main__":

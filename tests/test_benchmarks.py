@@ -17,12 +17,13 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 import lspe
-from benchmarks import floor, pretraining, tables
+from benchmarks import floor, pretraining, table_results, tables
 from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
 from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
 from benchmarks.molecules import write_table as write_molecules
+from benchmarks.table_jobs import TABLES, Job, place_of
 from lspe import ops
 from lspe.encodings import KINDS, RandomWalkEncoding
 from lspe.experiment import build_network
@@ -174,11 +175,18 @@ def test_every_benchmark_gives_json(
     assert names <= set(result if place is None else result[place])
 
 
+def only_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One table in the place of the public ones."""
+    for name in list(TABLES):
+        monkeypatch.delitem(TABLES, name)
+    monkeypatch.setitem(TABLES, "small", ("small.csv", "ring"))
+
+
 def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None) -> None:
     """Each result is a file of its own and is not computed again; all methods see the same division."""
     write_table(tmp_path / "small.csv", "binary")
     monkeypatch.setenv("LSPE_DATA", str(tmp_path))
-    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    only_small(monkeypatch)
     arguments = ["--out", str(tmp_path / "out"), "--tables", "small", "--splits", "0", "--threads", "1"]
     arguments += ["--methods", "forest, Morgan", "forest, descriptors", "chemprop"]
     tables.main(arguments)
@@ -192,12 +200,12 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     before = [file.stat().st_mtime_ns for file in files]
     tables.main(arguments)
     assert [file.stat().st_mtime_ns for file in files] == before
-    assert "| small, random, roc_auc ↑ |" in tables.tabulate(tmp_path / "out")
+    assert "| small, random, roc_auc ↑ |" in table_results.tabulate(tmp_path / "out", tables.METHODS)
     for split, excess in (("0", 2.0), ("1", -1.0)):
         found = {"calibration_error": 0.03, "bins": [[5, 0.0], [5, excess]]}
-        tables.place_of(tmp_path / "out", tables.Job("small", split), "lspe").write_text(json.dumps(found))
+        place_of(tmp_path / "out", Job("small", split), "lspe").write_text(json.dumps(found))
     row = "| small | calibration error | 0.030 (0.030 to 0.030) |  | 0.050 |"
-    assert row in tables.tabulate_trust(tmp_path / "out")
+    assert row in table_results.tabulate_trust(tmp_path / "out")
 
 
 def test_our_runs_are_kept_and_gone_on_with(
@@ -205,7 +213,7 @@ def test_our_runs_are_kept_and_gone_on_with(
 ) -> None:
     write_table(tmp_path / "small.csv", "binary")
     monkeypatch.setenv("LSPE_DATA", str(tmp_path))
-    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    only_small(monkeypatch)
     short = {"members": 1, "settings": ["training.protocol.max_epochs=1", "training.forest=false"]}
     monkeypatch.setitem(tables.METHODS, "short", tables.ours("short", short))
     options = f"--tables small --splits 0 --methods short --threads 1 --runs {tmp_path / 'runs'}".split()
@@ -224,18 +232,20 @@ def test_a_learning_curve_has_the_same_test_part(
     write_table(tmp_path / "small.csv", "binary")
     monkeypatch.setenv("LSPE_DATA", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(tables, "TABLES", {"small": ("small.csv", "ring")})
+    only_small(monkeypatch)
     options = ["--tables", "small", "--splits", "0", "--sizes", "9", "18", "--threads", "1"]
     tables.main([*options, "--out", str(tmp_path / "out"), "--methods", "forest, descriptors"])
     tested = []
     for size in (None, 9, 18):
-        data = tables.Job("small", "0", size).data()
+        data = Job("small", "0", size).data()
         tested.append(sorted(np.array(data.smiles)[data.splits["test"]]))
         if size is not None:
             assert (len(data.splits["train"]), len(data.splits["val"])) == (size - size // 9, size // 9)
             assert (tmp_path / "out" / f"small--0--{size}--forest-descriptors.json").exists()
     assert tested[0] == tested[1] == tested[2]
-    assert "| small, random, 9 molecules, roc_auc ↑ |" in tables.tabulate(tmp_path / "out", (9, 18))
+    assert "| small, random, 9 molecules, roc_auc ↑ |" in table_results.tabulate(
+        tmp_path / "out", tables.METHODS, (9, 18)
+    )
 
 
 def test_fragments_are_joined_to_new_molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,8 +264,7 @@ def test_a_start_is_judged_on_molecules_it_has_not_seen(
     write_table(tmp_path / "small.csv", "binary")
     write_molecules(tmp_path / "others.csv", 40)
     monkeypatch.setenv("LSPE_DATA", str(tmp_path))
-    for module in (tables, pretraining):
-        monkeypatch.setattr(module, "TABLES", {"small": ("small.csv", "ring")})
+    only_small(monkeypatch)
     judged, others = (set(pretraining.known_smiles(tmp_path / name)) for name in ("small.csv", "others.csv"))
     with (tmp_path / "others.csv").open("a") as file:
         file.write("".join(f"{smiles},0\n" for smiles in judged))

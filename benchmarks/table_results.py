@@ -1,0 +1,69 @@
+"""What :mod:`benchmarks.tables` has found, as tables of Markdown."""
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of, place_of
+from lspe.experiment.task import LOWER_IS_BETTER
+
+
+def tabulate(out: Path, methods: Iterable[str], sizes: Sequence[int | None] = (None,)) -> str:
+    """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and mean seconds."""
+    methods = list(methods)
+    rows = [["table", *methods], ["---"] * (len(methods) + 1)]
+    for table, size in itertools.product(TABLES, sizes):
+        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
+            jobs = [Job(table, split, size) for split in splits]
+            cells = [_cell([place_of(out, job, method) for job in jobs]) for method in methods]
+            if any(cells):
+                arrow = "↓" if metric_of(table) in LOWER_IS_BETTER else "↑"
+                what = name if size is None else f"{name}, {size} molecules"
+                rows.append([f"{table}, {what}, {metric_of(table)} {arrow}", *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def tabulate_trust(out: Path) -> str:
+    """How far to trust our default: the share of test values in their 90 % intervals, or the calibration error.
+
+    The error of a few hundred molecules is mostly chance: that of all random splits' molecules together stands beside.
+    """
+    rows = [["table", "what", "random splits", "scaffold", "random splits together"], ["---"] * 5]
+    for table in TABLES:
+        what = "coverage" if metric_of(table) == "rmse" else "calibration_error"
+        random, scaffold = (
+            _found([place_of(out, Job(table, split), "lspe") for split in splits])
+            for splits in (SPLITS[:-1], SPLITS[-1:])
+        )
+        if random or scaffold:
+            values = [[one[what] for one in found] for found in (random, scaffold)]
+            cells = [f"{np.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else "" for each in values]
+            rows.append([table, what.replace("_", " "), *cells, _error_together(random)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _found(paths: list[Path]) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in paths if path.exists()]
+
+
+def _error_together(found: list[dict[str, Any]]) -> str:
+    """The calibration error over the test molecules of several splits."""
+    bins = [one["bins"] for one in found if "bins" in one]
+    if not bins:
+        return ""
+    count, excess = np.sum(bins, axis=0).T
+    return f"{np.abs(excess).sum() / count.sum():.3f}"
+
+
+def _cell(paths: list[Path]) -> str:
+    found = _found(paths)
+    if not found:
+        return ""
+    scores = [one["score"] for one in found]
+    spread = f" ± {np.std(scores):.3f}" if len(scores) > 1 else ""
+    some = f", {len(found)} of {len(paths)} splits" if len(found) < len(paths) else ""
+    return f"{np.mean(scores):.3f}{spread} ({np.mean([one['seconds'] for one in found]):.0f} s{some})"
