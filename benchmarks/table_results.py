@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,32 @@ def tabulate(out: Path, methods: Iterable[str], sizes: Sequence[int | None] = (N
                 what = name if size is None else f"{name}, {size} molecules"
                 rows.append([f"{table}, {what}, {metric_of(table)} {arrow}", *cells])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+PARTS: dict[str, Callable[[dict[str, Any]], list[float]]] = {
+    "one network without descriptors": lambda found: _of_members(found, with_descriptors=False),
+    "one network with them": lambda found: _of_members(found, with_descriptors=True),
+    "all networks": lambda found: [found["alone"]["networks"][found["metric"]]],
+    "forest": lambda found: [found["alone"]["forest"][found["metric"]]],
+    "together": lambda found: [found["score"]],
+}
+
+
+def tabulate_parts(out: Path) -> str:
+    """What each part of our default has by itself; of one network the mean over those of the kind."""
+    rows = [["table", *PARTS], ["---"] * (len(PARTS) + 1)]
+    for table in TABLES:
+        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
+            found = _found([place_of(out, Job(table, split), "lspe") for split in splits])
+            found = [one for one in found if "members" in one and "alone" in one]
+            if found:
+                scores = [[np.mean(values) for one in found if (values := part(one))] for part in PARTS.values()]
+                rows.append([f"{table}, {name}", *(f"{np.mean(each):.3f}" if each else "" for each in scores)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _of_members(found: dict[str, Any], *, with_descriptors: bool) -> list[float]:
+    return [one["score"] for one in found["members"] if (one["descriptors"] != "none") == with_descriptors]
 
 
 def tabulate_trust(out: Path) -> str:

@@ -33,9 +33,9 @@ import pandas as pd
 
 import lspe
 from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of, place_of
-from benchmarks.table_results import tabulate, tabulate_trust
+from benchmarks.table_results import tabulate, tabulate_parts, tabulate_trust
 from lspe.predict.calibration import BINS, bins_of
-from lspe.training import Run
+from lspe.training import Run, open_runs
 
 OURS: dict[str, dict[str, Any]] = {
     "lspe": {},
@@ -65,9 +65,9 @@ def ours(method: str, options: dict[str, Any]) -> Method:
             )
             together = trained.summary.get("together")
             test = trained.summary["reported"]["test"] if together is None else together["test"]["together"]
-            parts = {}
+            parts: Scores = {"members": members(trained.path, metric_of(job.table))}
             if together is not None:
-                parts = {"weights": together["weights"], "alone": together["test"], **trust(together, job, trained)}
+                parts |= {"weights": together["weights"], "alone": together["test"], **trust(together, job, trained)}
         return {"score": test["rmse" if "rmse" in test else "roc_auc"], **parts}
 
     return run
@@ -81,6 +81,14 @@ def run_folder(runs: Path | None, name: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / name
+
+
+def members(folder: Path, metric: str) -> list[dict[str, Any]]:
+    """Of each network by itself the test score, and which descriptors it sees."""
+    return [
+        {"descriptors": run.config.model.beside, "score": run.summary["reported"]["test"][metric]}
+        for run in open_runs(folder)
+    ]
 
 
 def trust(together: dict[str, Any], job: Job, trained: Run) -> dict[str, Any]:
@@ -223,7 +231,12 @@ def main(words: list[str] | None = None) -> None:
         result["seconds"] = round(time.perf_counter() - begin, 1)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(f"{path.stem}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr)
-    print(tabulate(arguments.out, METHODS, arguments.sizes), tabulate_trust(arguments.out), sep="\n\n")
+    print(
+        tabulate(arguments.out, METHODS, arguments.sizes),
+        tabulate_parts(arguments.out),
+        tabulate_trust(arguments.out),
+        sep="\n\n",
+    )
 
 
 if __name__ == "__main__":

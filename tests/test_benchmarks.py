@@ -204,7 +204,13 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for split, excess in (("0", 2.0), ("1", -1.0)):
         found = {"calibration_error": 0.03, "bins": [[5, 0.0], [5, excess]]}
         place_of(tmp_path / "out", Job("small", split), "lspe").write_text(json.dumps(found))
-    row = "| small | calibration error | 0.030 (0.030 to 0.030) |  | 0.050 |"
+    parts = {"alone": {"networks": {"roc_auc": 0.8}, "forest": {"roc_auc": 0.9}}, "score": 0.95, "metric": "roc_auc"}
+    kinds = (("rdkit", 0.5), ("none", 0.4), ("rdkit", 0.7))
+    parts["members"] = [{"descriptors": kind, "score": score} for kind, score in kinds]
+    place_of(tmp_path / "out", Job("small", "scaffold"), "lspe").write_text(json.dumps({**found, **parts}))
+    row = "| small, scaffold | 0.400 | 0.600 | 0.800 | 0.900 | 0.950 |"
+    assert row in table_results.tabulate_parts(tmp_path / "out")
+    row = "| small | calibration error | 0.030 (0.030 to 0.030) | 0.030 (0.030 to 0.030) | 0.050 |"
     assert row in table_results.tabulate_trust(tmp_path / "out")
 
 
@@ -224,6 +230,8 @@ def test_our_runs_are_kept_and_gone_on_with(
     assert weights.stat().st_mtime_ns == before
     scores = [json.loads((tmp_path / out / "small--0--short.json").read_text())["score"] for out in ("first", "second")]
     assert scores[0] == scores[1]
+    (member,) = json.loads((tmp_path / "first" / "small--0--short.json").read_text())["members"]
+    assert member == {"descriptors": "rdkit", "score": scores[0]}
 
 
 def test_a_learning_curve_has_the_same_test_part(
