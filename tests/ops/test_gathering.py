@@ -166,5 +166,5 @@ def test_not_to_be_differentiated_again() -> None:
 def test_parts_that_do_not_fit(start: list[int], size: list[int], values: int) -> None:
     vector = torch.zeros(10)
     with pytest.raises(Refused):
-        Places(vector, torch.tensor(start), torch.tensor(size)).add(torch.ones(values))
+        Places((), vector, torch.tensor(start), torch.tensor(size)).add(torch.ones(values))
     assert not vector.any()

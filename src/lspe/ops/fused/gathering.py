@@ -44,12 +44,14 @@ class Gradients:
             if start is None or not parameter.requires_grad or _is_listened_to(parameter):
                 return None
             starts.append(start)
-        return Places(self.vector, torch.tensor(starts), torch.tensor([one.numel() for one in parameters]))
+        sizes = torch.tensor([parameter.numel() for parameter in parameters])
+        return Places(tuple(parameters), self.vector, torch.tensor(starts), sizes)
 
 
 class Places(NamedTuple):
-    """Parts of a vector, each from its start on."""
+    """Parameters, and where their gradients are parts of a vector: each from its start on."""
 
+    parameters: tuple[Tensor, ...]
     vector: Tensor
     start: Tensor
     size: Tensor

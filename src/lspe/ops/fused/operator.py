@@ -13,7 +13,7 @@ from lspe.ops.fused.gathering import Places, places_of
 from lspe.ops.fused.library import Refused
 
 Plain = Callable[..., Sequence[Tensor | None]]
-_BESIDE = 4
+_BESIDE = 3
 """What a function is given in front of the arguments."""
 
 
@@ -59,8 +59,8 @@ class Operator:
                 return self.kernel(*arguments, *parameters)[: self.results]
             places = places_of(parameters) if parameters and any(map(_has_gradient, arguments)) else None
             if places is None:
-                return self._function.apply(plain, len(parameters), None, (), *arguments, *parameters)
-            return self._function.apply(plain, len(parameters), places, tuple(parameters), *arguments)
+                return self._function.apply(plain, len(parameters), None, *arguments, *parameters)
+            return self._function.apply(plain, len(parameters), places, *arguments)
         except RuntimeError:  # of the border, or of a product on the way there: the plain twin has the words for it
             if only_fused():
                 raise
@@ -77,11 +77,11 @@ def _function(
     class Fused(torch.autograd.Function):
         @staticmethod
         def forward(
-            ctx: Any, plain: Plain, parameters: int, places: Places | None, placed: tuple[Tensor, ...], *arguments: Any
+            ctx: Any, plain: Plain, parameters: int, places: Places | None, *arguments: Any
         ) -> tuple[Tensor, ...]:
-            """The last so many arguments are ``parameters``; of those that are ``placed`` autograd is not told."""
-            output = kernel(*arguments, *placed)
-            ctx.plain, ctx.parameters, ctx.places, ctx.placed = plain, parameters, places, placed
+            """The last ``parameters`` of all arguments are such; where they have ``places`` autograd is not told."""
+            output = kernel(*arguments, *(() if places is None else places.parameters))
+            ctx.plain, ctx.parameters, ctx.places = plain, parameters, places
             _save(ctx, arguments, output[kept_from:])
             ctx.mark_non_differentiable(*output[differentiable:results])
             return tuple(output[:results])
@@ -89,31 +89,37 @@ def _function(
         @staticmethod
         def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
             arguments, kept = _recall(ctx)
+            known, places = len(arguments), ctx.places
             if all(one is None for one in gradients):
-                return (None,) * (_BESIDE + len(arguments))
-            arguments += ctx.placed
-            needed = (*ctx.needs_input_grad[_BESIDE:], *[True] * len(ctx.placed))
+                return (None,) * (_BESIDE + known)
+            if places is not None:
+                arguments += places.parameters
+            needed = (*ctx.needs_input_grad[_BESIDE:], *[True] * (len(arguments) - known))
+            first = len(arguments) - ctx.parameters
             if torch.is_grad_enabled():
-                if ctx.placed:
+                if places is not None:
                     raise RuntimeError("gradients that are gathered in one vector cannot be differentiated again")
                 found = _PlainGradient.apply(ctx.plain, needed, len(gradients), *gradients, *arguments)
-                return *[None] * _BESIDE, *found
-            is_batched = any(_is_batched(one) for one in gradients)
-            try:
-                found = None if is_batched else gradient(arguments, kept, gradients)
-            except Refused:
-                found = None
-            first = len(arguments) - ctx.parameters
-            parameters = arguments[first:]
-            if found is None:
+            elif (found := in_c(arguments, kept, gradients)) is None:
                 found = plain_gradient(ctx.plain, needed, gradients, _alone(arguments))
-                side_by_side = _joined(found[first:], parameters) if ctx.placed else None
-            elif parameters:
-                *found, side_by_side = found
-                found += [] if ctx.placed else _unflatten_dense_tensors(side_by_side, parameters)
-            if ctx.placed:
-                ctx.places.add(side_by_side)
-            return *[None] * _BESIDE, *found[: len(arguments) - len(ctx.placed)]
+                if places is not None:
+                    places.add(_joined(found[first:], places.parameters))
+            elif places is not None:
+                places.add(found[first])
+            elif ctx.parameters:
+                found = [*found[:first], *_unflatten_dense_tensors(found[first], arguments[first:])]
+            return *[None] * _BESIDE, *found[:known]
+
+    def in_c(
+        arguments: Sequence[Any], kept: Sequence[Tensor], gradients: Sequence[Tensor | None]
+    ) -> Sequence[Tensor | None] | None:
+        """``None`` where it is not served."""
+        if any(_is_batched(one) for one in gradients):
+            return None
+        try:
+            return gradient(arguments, kept, gradients)
+        except Refused:
+            return None
 
     return Fused
 
