@@ -6,7 +6,6 @@ pass over it, and so are clipping and averaging. Gradients are parts of one vect
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -43,11 +42,10 @@ class FlatParameters:
         ]
         self.groups = self._members
         self._is_flat = flat and all(parameter.device.type == "cpu" for parameter in self.parameters)
-        self._parts: list[tuple[nn.Parameter, Tensor]] = []
         self._gradients: Gradients | None = None
         if self._is_flat:
             self.groups = [[_side_by_side(members)] for members in self._members]
-            self._gradients = self._place_gradients()
+            self._gradients = Gradients([parameter for members in self._members for parameter in members])
 
     @property
     def tensors(self) -> list[nn.Parameter]:
@@ -58,24 +56,14 @@ class FlatParameters:
         """Other parameters of the same shapes, arranged in the same way."""
         return FlatParameters(parameters, self._group_of, flat=self._is_flat)
 
-    def _place_gradients(self) -> Gradients:
-        """One vector for those of all parameters, group by group."""
-        members = [parameter for group in self._members for parameter in group]
-        sizes = [parameter.numel() for parameter in members]
-        vector = torch.zeros_like(torch.cat([tensor.detach() for tensor in self.tensors]))
-        parts = zip(members, vector.split(sizes), strict=True)
-        self._parts = [(parameter, part.view_as(parameter)) for parameter, part in parts]
-        starts = itertools.accumulate(sizes, initial=0)
-        return Gradients(vector, dict(zip(members, starts, strict=False)))
-
     def forget_gradients(self) -> None:
         """Begin a step."""
         if self._gradients is None:
-            for parameter in self.parameters:
-                parameter.grad = None
+            for one in self.parameters:
+                one.grad = None
             return
         self._gradients.vector.zero_()
-        for parameter, part in self._parts:
+        for parameter, part in self._gradients.parts:
             parameter.grad = part
 
     def gathered(self) -> AbstractContextManager[None]:
@@ -86,7 +74,7 @@ class FlatParameters:
         """Give the optimiser the gradients of all parameters, also where somebody has put others in their place."""
         if self._gradients is None:
             return
-        for parameter, part in self._parts:
+        for parameter, part in self._gradients.parts:
             gradient = parameter.grad
             if gradient is None:
                 part.zero_()

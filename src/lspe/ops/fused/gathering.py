@@ -4,7 +4,7 @@ Autograd hands each gradient on by itself, microseconds for each of the hundred 
 layers' operator finds all of them side by side, and where somebody gathers them it adds them there itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -16,19 +16,21 @@ from lspe.ops.fused.library import library_for
 
 
 class Gradients:
-    """One vector ``[P]`` for the gradients of all parameters, and where each begins."""
+    """One vector ``[P]`` for the gradients of all parameters, and of each parameter its part of it."""
 
-    def __init__(self, vector: Tensor, start: Mapping[Tensor, int]) -> None:
-        self.vector = vector
-        self._start = {id(parameter): number for parameter, number in start.items()}
-        self._parameters = tuple(start)  # as long as they live nothing else has their numbers
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        sizes = [parameter.numel() for parameter in parameters]
+        self.vector = torch.cat([torch.zeros_like(parameter.detach()).flatten() for parameter in parameters])
+        parts = zip(parameters, self.vector.split(sizes), strict=True)
+        self.parts = [(parameter, part.view_as(parameter)) for parameter, part in parts]
+        self._place_of = {id(parameter): (part.storage_offset(), part) for parameter, part in self.parts}
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
         """A block for forward and backward passes, in which operators may add gradients to the vector by themselves.
 
-        Each parameter's ``grad`` is meant to be its part of the vector, so that it does not matter what comes there by
-        autograd. :func:`torch.autograd.grad` would not find such parameters.
+        They do so where each parameter's ``grad`` is its part of the vector: it does not matter then what comes there
+        by autograd. :func:`torch.autograd.grad` would not find such parameters.
         """
         token = _here.set(self)
         try:
@@ -37,11 +39,11 @@ class Gradients:
             _here.reset(token)
 
     def places_of(self, parameters: Sequence[Tensor]) -> "Places | None":
-        """Where the gradients of these are added; ``None`` unless each has a place, and nobody listens to it."""
+        """Where the gradients of these are added; ``None`` unless each has its place, and nobody listens to it."""
         starts = []
         for parameter in parameters:
-            start = self._start.get(id(parameter))
-            if start is None or not parameter.requires_grad or _is_listened_to(parameter):
+            start, part = self._place_of.get(id(parameter), (0, None))
+            if part is None or parameter.grad is not part or not parameter.requires_grad or _is_listened_to(parameter):
                 return None
             starts.append(start)
         sizes = torch.tensor([parameter.numel() for parameter in parameters])
