@@ -39,7 +39,6 @@ from lspe.training import Run, open_runs
 
 OURS: dict[str, dict[str, Any]] = {
     "lspe": {},
-    "lspe, one network, no forest": {"members": 1, "settings": ["training.forest=false"]},
     "lspe, no descriptors": {"descriptors": "none", "settings": ["training.forest=false"]},
 }
 
