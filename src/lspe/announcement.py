@@ -168,6 +168,6 @@ def _step(module: TrainingModule, objective: Objective, number: int) -> float:
     size = min(module.loader.batch_size, len(graphs))
     batch = graphs.batch(np.arange(size) + (number * size) % (len(graphs) - size + 1))
     started = time.perf_counter()
-    sums = loss_sums(module.network.train().run(batch), batch, objective, None)
+    sums = loss_sums(module.network.train()(batch), None, batch, objective, None)
     mean_loss(sums, sums.detach(), None).backward()
     return time.perf_counter() - started

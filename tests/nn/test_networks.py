@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 
 from lspe import testing
 from lspe.encodings import RandomWalkEncoding, encode_pairs, find_kind
-from lspe.nn import ConstantEmbedder, Head, Network, Topology
+from lspe.nn import ConstantEmbedder, Head, Network, Output, Topology
 from tests.graphs import CORNER_CASES, csl, random_batches
 from tests.nn.builders import FEATURES, MODELS, make_network, with_features
 
@@ -161,6 +161,53 @@ def test_centred_positions_do_not_reach_a_mean_or_a_sum(readout: str, centred: b
     with torch.no_grad():
         network.fuse.weight[:, network.dim :] *= -3
     assert torch.allclose(network(data), before, rtol=0, atol=1e-10) == (centred and readout != "max")
+
+
+@pytest.mark.parametrize("readout", ["mean", "sum", "mean+sum"])
+@pytest.mark.parametrize("model", ["gatedgcn-lspe", "gatedgcn-rwpe-final", "gatedgcn-lspe-edge-sum"])
+@given(batch=random_batches())
+@quick
+def test_pooled_first_or_last_it_is_the_same(model: str, readout: str, batch: Batch) -> None:
+    """What is behind the layers is linear; also of a graph without nodes, and whatever the gradient is of."""
+    data = with_features(batch)
+    network = make_network(model, readout=readout, normalize_positions=model != "gatedgcn-lspe-edge-sum")
+    graph = Topology(data.edge_index, data.num_nodes, data.batch, num_graphs=data.num_graphs + 1)
+    found = []
+    for run in (network, lambda *given: network.run(*given).output):
+        output = run(data, graph)
+        gradients = torch.autograd.grad(output.sin().sum(), list(network.parameters()), materialize_grads=True)
+        found.append([output.detach(), *gradients])
+    for first, last in zip(*found, strict=True):
+        torch.testing.assert_close(first, last, rtol=1e-8, atol=1e-10)
+    assert network._may_pool_first()
+
+
+def test_who_wants_to_see_nodes_sees_them() -> None:
+    data = with_features(Batch.from_data_list([CORNER_CASES["star"], CORNER_CASES["path"]]))
+    network = make_network("gatedgcn-lspe").eval()
+    expected, seen = network(data), []
+    with network.fuse.register_forward_hook(lambda _, __, output: seen.append(len(output))):
+        torch.testing.assert_close(network(data), expected)
+    network.fuse = torch.nn.Sequential(network.fuse, torch.nn.ReLU())
+    assert torch.equal(network(data), network.run(data).output)
+    assert seen == [data.num_nodes]
+
+
+def test_another_finish_and_dropout_come_before_pooling() -> None:
+    class Doubled(Network):
+        def finish(self, *given: object) -> Output:
+            return super().finish(*given)._replace(output=torch.ones(2, 2))  # type: ignore[arg-type]
+
+    data = with_features(Batch.from_data_list([CORNER_CASES["star"], CORNER_CASES["path"]]))
+    network = make_network("gatedgcn-lspe")
+    network.dropout = 0.5
+    outputs = []
+    for run in (network, lambda data: network.run(data).output):
+        torch.manual_seed(0)
+        outputs.append(run(data))
+    assert torch.equal(*outputs)
+    network.__class__ = Doubled
+    assert torch.equal(network.eval()(data), torch.ones(2, 2))
 
 
 def test_clear_errors() -> None:

@@ -16,7 +16,6 @@ from lspe.errors import UserError
 from lspe.experiment import read_experiment
 from lspe.experiment.overriding import override
 from lspe.experiment.task import Task
-from lspe.nn import Output
 from lspe.predict.splits import predict_split
 from lspe.training.evaluation import graph_of_target, loss_sums
 from lspe.training.objective import Objective
@@ -187,10 +186,10 @@ def test_a_weight_of_a_graph_is_that_of_its_nodes_and_edges() -> None:
             graph.weight = torch.tensor([float(number)])
         batch = from_pyg(graphs).graphs.batch()
         objective = Objective(Task(level=level, kind="multiclass", outputs=3, metric="accuracy"))
-        output = Output(torch.randn(len(batch.y), 3), torch.empty(0), None)
+        output = torch.randn(len(batch.y), 3)
         weight = torch.repeat_interleave(torch.arange(4.0), torch.tensor([len(graph.y) for graph in graphs]))
-        expected = objective.loss(output.output, batch.y, weight)
-        torch.testing.assert_close(loss_sums(output, batch, objective, None)[:2], torch.stack(expected))
+        expected = objective.loss(output, batch.y, weight)
+        torch.testing.assert_close(loss_sums(output, None, batch, objective, None)[:2], torch.stack(expected))
 
 
 @pytest.mark.parametrize("preset", ["zinc/pna-lspe", "zinc/san-lspe", "zinc/gatedgcn-lappe"])

@@ -13,11 +13,11 @@ from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind
 from lspe.encodings.kinds import NONE
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import BatchNorm, center_and_normalize
-from lspe.nn.readout import Readout, readout
+from lspe.nn.readout import LINEAR, Readout, pool, readout, readout_of_mean
 from lspe.nn.sequence import run_layers
 from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
-from lspe.ops import dropout
+from lspe.ops import dropout, is_unchanged
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -149,8 +149,15 @@ class Network(nn.Module):
             self.fuse = nn.Linear(dim + k, dim)
 
     def forward(self, data: Data, topology: Topology | None = None) -> Tensor:
-        """``[B, outputs]``, ``[N, …]``, ``[E, …]`` or ``[P, …]``, as the readout says; see :meth:`run`."""
-        return self.run(data, topology).output
+        """``[B, outputs]``, ``[N, …]``, ``[E, …]`` or ``[P, …]``, as the readout says.
+
+        The output of :meth:`run` without the rest: maps behind the layers, which are linear, see a row per graph where
+        they may, instead of one per node.
+        """
+        if not self._may_pool_first():
+            return self.run(data, topology).output
+        graph = Topology.of(data) if topology is None else topology
+        return self._finish_pooled(self._through_layers(self.embed(data, graph), data, graph), graph)
 
     def run(self, data: Data, topology: Topology | None = None) -> Output:
         """Output, final node features and final positions of a ``Data`` or ``Batch``."""
@@ -187,10 +194,14 @@ class Network(nn.Module):
 
     def run_from(self, start: Embedded, data: Data, graph: Topology) -> Output:
         """The rest of the network; of ``data`` only what is said of pairs without an edge is still read."""
+        return self.finish(self._through_layers(start, data, graph), data, graph)
+
+    def _through_layers(self, start: Embedded, data: Data, graph: Topology) -> Embedded:
+        """What the layers make of the streams; p is the start where they learn no positions."""
         h, p = self.start(start.h, start.p)
         graph = graph.with_added_pair(partial(self._added_pair, data, graph, start.e.dtype))
         h, p, e = run_layers(self.layers, h, p, start.e, graph)
-        return self.finish(start._replace(h=h, p=p if self.lspe else start.p, e=e), data, graph)
+        return start._replace(h=h, p=p if self.lspe else start.p, e=e)
 
     def start(self, h: Tensor, p: Tensor | None) -> tuple[Tensor, Tensor | None]:
         r""":math:`h^0` and :math:`p^0`; where no positions are learned, the encoding is part of :math:`h^0`."""
@@ -199,15 +210,34 @@ class Network(nn.Module):
         return (h if self.final == "structure+encoding" else h + p), None
 
     def finish(self, end: Embedded, data: Data, graph: Topology) -> Output:
-        """From what the layers made of the streams to the output; p is the start where they learn no positions."""
+        """From what the layers made of the streams to the output."""
         h, p = end.h, self._final_positions(end.p, graph)
         if self.final != "structure":
             assert p is not None
             h = self.fuse(dropout(torch.cat([h, p], dim=-1), self.dropout, self.training))
         read_out = readout(h, end.e, graph, self.readout, getattr(data, "edge_label_index", None))
-        if end.descriptors is not None:
-            read_out = torch.cat([read_out, end.descriptors], dim=-1)
-        return Output(self.head(read_out), h, p)
+        return Output(self._head_of(read_out, end.descriptors), h, p)
+
+    def _may_pool_first(self) -> bool:
+        """Whether graphs are read out linearly, and nobody changes or sees what is made of single nodes."""
+        if type(self) is not Network or self.final == "structure" or self.readout not in LINEAR:
+            return False
+        drops = self.training and self.dropout > 0
+        return not drops and all(is_unchanged(linear, nn.Linear) for linear in (self.project_p, self.fuse))
+
+    def _finish_pooled(self, end: Embedded, graph: Topology) -> Tensor:
+        r"""The output as :meth:`finish` has it, of means over nodes, :math:`\overline{W x + b} = W \bar x + b`."""
+        by_node = self.normalize_positions
+        p = self._final_positions(end.p, graph) if by_node else end.p
+        assert p is not None
+        h, p = pool(torch.cat([end.h, p], dim=-1), graph, "mean").split([end.h.size(-1), p.size(-1)], dim=-1)
+        mean = self.fuse(torch.cat([h, p if by_node else self.project_p(p)], dim=-1))
+        return self._head_of(readout_of_mean(mean, graph, self.readout), end.descriptors)
+
+    def _head_of(self, read_out: Tensor, descriptors: Tensor | None) -> Tensor:
+        """``[B, outputs]``, or of nodes, edges or pairs."""
+        output: Tensor = self.head(read_out if descriptors is None else torch.cat([read_out, descriptors], dim=-1))
+        return output
 
     def _added_pair(self, data: Data, graph: Topology, dtype: torch.dtype) -> Tensor:
         """What pairs without an edge have in full attention: ``[edge_dim]``, or ``[P, edge_dim]``, one each."""

@@ -14,6 +14,9 @@ Readout = Literal["mean", "sum", "max", "mean+sum", "none", "edge", "link"]
 READOUTS: dict[str, Readout] = {"graph": "mean", "node": "none", "edge": "edge", "link": "link"}
 """What gives an output for each target of a level; of graphs there are others."""
 
+LINEAR = ("mean", "sum", "mean+sum")
+"""Those of graphs that the mean of a graph's nodes and their number are enough for."""
+
 NODES_OF_A_MOLECULE = 20
 """What a sum that stands beside a mean is divided by, so that of molecules both are about as large."""
 
@@ -66,6 +69,15 @@ def pool(h: Tensor, graph: Topology, kind: Readout) -> Tensor:
         return total
     mean = total / graph.graph_sizes.clamp(min=1).unsqueeze(-1).to(h.dtype)
     return mean if kind == "mean" else torch.cat([mean, total / NODES_OF_A_MOLECULE], dim=-1)
+
+
+def readout_of_mean(mean: Tensor, graph: Topology, kind: Readout) -> Tensor:
+    """What :func:`pool` gives of nodes with this mean ``[B, d]``; that of a graph without nodes does not count."""
+    size = graph.graph_sizes.unsqueeze(-1).to(mean.dtype)
+    if kind == "sum":
+        return mean * size
+    of_nodes = mean * size.clamp(max=1)
+    return of_nodes if kind == "mean" else torch.cat([of_nodes, mean * (size / NODES_OF_A_MOLECULE)], dim=-1)
 
 
 class Head(nn.Module):

@@ -14,7 +14,7 @@ from lspe.data.packed.assembly import as_tensor
 from lspe.data.words import Level
 from lspe.devices import home_of_float64
 from lspe.experiment.protocol import PositionalLoss, Training
-from lspe.nn import Network, Output, positional_loss
+from lspe.nn import Network, positional_loss
 from lspe.nn.blocks import run_bounded
 from lspe.training.distributed import add_up, rank, world_size
 from lspe.training.objective import Objective
@@ -32,17 +32,19 @@ def evaluation_batch_size(training: Training) -> int:
     return max(training.batch_size, EVALUATION_BATCH)
 
 
-def loss_sums(result: Output, batch: Batch, objective: Objective, positional: PositionalLoss | None) -> Tensor:
+def loss_sums(
+    output: Tensor, p: Tensor | None, batch: Batch, objective: Objective, positional: PositionalLoss | None
+) -> Tensor:
     """The parts of the loss of a batch, as sums that may be added over batches and processes, ``[4]``.
 
-    Losses of the known targets; their weights; positional loss times graphs; graphs.
+    Losses of the known targets; their weights; positional loss, of final positions p, times graphs; graphs.
     """
-    task, share = objective.loss(result.output, batch.y, _weights(batch, objective.task.level))
+    task, share = objective.loss(output, batch.y, _weights(batch, objective.task.level))
     graphs = task.new_tensor(float(batch.num_graphs))
-    if positional is None or result.p is None:
+    if positional is None or p is None:
         return torch.stack([task, share, torch.zeros_like(task), graphs])
     position = positional_loss(
-        result.p,
+        p,
         batch.edge_index,
         batch.batch,
         batch.num_graphs,
@@ -137,7 +139,7 @@ def evaluate_parts(
         for number, part in enumerate(parts):
             if part is not graphs:
                 batch.y = as_tensor(part.select(indices).y).to(device)
-            sums[number] += loss_sums(result, batch, objective, positional).to(sums.device)
+            sums[number] += loss_sums(result.output, result.p, batch, objective, positional).to(sums.device)
             scores[number].update(result.output, batch.y)
     network.train(was_training)
     return [
