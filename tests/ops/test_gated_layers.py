@@ -276,6 +276,34 @@ def test_two_forward_passes_before_the_backward_passes() -> None:
     assert all(torch.equal(x, y) for xs, ys in zip(alone, together, strict=True) for x, y in zip(xs, ys, strict=True))
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_what_moves_between_the_passes_is_found_where_it_is(training: bool) -> None:
+    """Pointers of the forward pass are used again only where parameters and statistics have stayed."""
+    layers, given, graph = build("positions"), streams(FEW, True), Topology.of(FEW)
+    parts = [*layers[0].parameters(), *layers[0].buffers()]
+    for layer in layers:
+        layer.train(training)
+    with use("fused"):
+        gradients = []
+        for moves in (False, True):
+            out = run_layers(layers, *given, graph)[0].sin().sum()  # type: ignore[arg-type]
+            if moves:
+                for part in parts:
+                    old, part.data = part.data, part.data.clone()
+                    old.fill_(7)
+            gradients.append(torch.autograd.grad(out, [x for x in given if x is not None] + parts[:-6]))
+    assert all(torch.equal(stayed, moved) for stayed, moved in zip(*gradients, strict=True))
+
+
+def test_weights_that_are_copied_for_c() -> None:
+    layers = build("positions")
+    for layer in layers:
+        layer.B1.weight = nn.Parameter(layer.B1.weight.detach().mT.contiguous().mT)
+    expected = results(one_by_one, layers, FEW)
+    with use("fused"):
+        assert largest_difference(results(run_layers, layers, FEW), expected) < 1e-10
+
+
 def test_memory_is_taken_again_and_a_bounded_number_kept() -> None:
     layers, (h, p, e), graph = build("positions"), streams(FEW, True), Topology.of(FEW)
     with use("fused"):

@@ -64,7 +64,8 @@ class FlatParameters:
             return
         self._gradients.vector.zero_()
         for parameter, part in self._gradients.parts:
-            parameter.grad = part
+            if parameter.grad is not part:
+                parameter.grad = part
 
     def gathered(self) -> AbstractContextManager[None]:
         """A block for forward and backward passes, in which layers may add gradients to the vector themselves."""

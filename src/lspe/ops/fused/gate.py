@@ -117,7 +117,6 @@ def _common(
     """What both directions take."""
     source, target = edges.edge_index
     in_start, in_edge = edges.by_target
-    each = len(parameters) // len(layers)
     return {
         "threads": threads(),
         "count": len(layers),
@@ -132,8 +131,23 @@ def _common(
         "cuts": edges.cuts,
         "scale": scale,
         "memory": [] if memory is None else memory.tensors(),
-        "layer": [_layer(layer, parameters[n * each : (n + 1) * each]) for n, layer in enumerate(layers)],
+        "layer": _layers_in_c(layers, parameters, memory),
     }
+
+
+def _layers_in_c(layers: Sequence[Layer], parameters: Sequence[Tensor], memory: Lease | None) -> Any:
+    """The array of them; where there is a backward pass it is made once for both passes."""
+    each = len(parameters) // len(layers)
+
+    def make() -> tuple[Any, Any]:
+        values = [_layer(layer, parameters[n * each : (n + 1) * each]) for n, layer in enumerate(layers)]
+        return library_for(parameters[0]).array("gated_layers_forward", "layer", values), values
+
+    if memory is None:
+        return make()[1]
+    statistics = [one for layer in layers for norm in layer.norms for one in (norm.running_mean, norm.running_variance)]
+    array, _ = memory.once([*parameters, *statistics], make)
+    return array
 
 
 def _layer(layer: Layer, parameters: Sequence[Tensor]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Gradients:
         parts = zip(parameters, self.vector.split(sizes), strict=True)
         self.parts = [(parameter, part.view_as(parameter)) for parameter, part in parts]
         self._place_of = {id(parameter): (part.storage_offset(), part) for parameter, part in self.parts}
+        self._known: dict[tuple[int, ...], Places] = {}
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
@@ -40,14 +41,18 @@ class Gradients:
 
     def places_of(self, parameters: Sequence[Tensor]) -> "Places | None":
         """Where the gradients of these are added; ``None`` unless each has its place, and nobody listens to it."""
-        starts = []
         for parameter in parameters:
-            start, part = self._place_of.get(id(parameter), (0, None))
-            if part is None or parameter.grad is not part or not parameter.requires_grad or _is_listened_to(parameter):
+            place = self._place_of.get(id(parameter))
+            if place is None or parameter.grad is not place[1] or not parameter.requires_grad:
                 return None
-            starts.append(start)
-        sizes = torch.tensor([parameter.numel() for parameter in parameters])
-        return Places(tuple(parameters), self.vector, torch.tensor(starts), sizes)
+            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+                return None
+        key = tuple(map(id, parameters))
+        if key not in self._known:
+            start = torch.tensor([self._place_of[one][0] for one in key])
+            size = torch.tensor([parameter.numel() for parameter in parameters])
+            self._known[key] = Places(tuple(parameters), self.vector, start, size)
+        return self._known[key]
 
 
 class Places(NamedTuple):
@@ -67,10 +72,6 @@ def places_of(parameters: Sequence[Tensor]) -> Places | None:
     """Where the gradients of these parameters are gathered, if they are."""
     gradients = _here.get()
     return None if gradients is None else gradients.places_of(parameters)
-
-
-def _is_listened_to(parameter: Tensor) -> bool:
-    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
 
 
 _here: ContextVar[Gradients | None] = ContextVar("lspe.ops.gathering", default=None)

@@ -61,13 +61,12 @@ class Library:
 
     def call(self, name: str, **fields: Any) -> None:
         """Call a function; :class:`Refused` where the fields do not fit it or each other."""
-        if name not in self._calls:
-            self._calls[name] = self._prepared(name)
-        function, structure, convert = self._calls[name]
+        function, structure, convert = self._prepared(name)
         values = {}
         for field, value in fields.items():
             conversion = convert[field]
-            values[field] = value if conversion is None else conversion(value)
+            is_ready = conversion is None or isinstance(value, self._ffi.CData)
+            values[field] = value if is_ready else conversion(value)  # type: ignore[misc]
         answer = function(self._ffi.new(structure, values))
         if answer == self._library.DONE:
             return
@@ -78,14 +77,23 @@ class Library:
         what = "sizes" if answer == self._library.WRONG_SIZES else "indices"
         raise Refused(f"{name}: the {what} of its arguments do not fit together")
 
+    def array(self, name: str, field: str, values: list[Any]) -> Any:
+        """What a function is given for a field, ready for several calls; its tensors have to stay where they are."""
+        _, structure, convert = self._prepared(name)
+        conversion = convert[field]
+        assert conversion is not None
+        return self._ffi.new(dict(structure.item.fields)[field].type, conversion(values))
+
     def count(self, name: str, *sizes: int) -> int:
         """What a function makes of sizes alone."""
         return int(getattr(self._library, name)(*sizes))
 
     def _prepared(self, name: str) -> tuple[Any, Any, dict[str, Callable[[Any], Any] | None]]:
-        function = getattr(self._library, name)
-        (structure,) = self._ffi.typeof(function).args
-        return function, structure, self._conversions(structure.item)
+        if name not in self._calls:
+            function = getattr(self._library, name)
+            (structure,) = self._ffi.typeof(function).args
+            self._calls[name] = function, structure, self._conversions(structure.item)
+        return self._calls[name]
 
     def _conversions(self, structure: Any) -> dict[str, Callable[[Any], Any] | None]:
         return {field: self._conversion(about.type) for field, about in structure.fields}

@@ -4,7 +4,9 @@ New memory is cleared by the system page by page: at a hundred megabytes a train
 of the products of matrices.
 """
 
+from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,12 +37,21 @@ class Lease:
             self._blocks = [_take(size, dtype) for _ in range(pieces)]
             for block in self._blocks:
                 block.owner = self
+        self._where: list[tuple[int, int]] = []
+        self._made: Any = None
 
     def tensors(self) -> list[Tensor]:
         """The memory; :class:`Refused` where it is somebody else's by now."""
         if any(block.owner is not self for block in self._blocks):
             raise Refused("what the forward pass left has been written over")
         return [block.tensor[: self.size] for block in self._blocks]
+
+    def once(self, tensors: Sequence[Tensor], make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, which points at these tensors: for both passes, if they stay where they are."""
+        where = [(tensor.data_ptr(), tensor.numel()) for tensor in tensors]
+        if where != self._where:
+            self._where, self._made = where, make()
+        return self._made
 
     def give_back(self) -> None:
         """Let others take it. Until then it stays as it is, for another backward pass."""
