@@ -15,7 +15,7 @@ import lspe
 from lspe.errors import UserError
 from lspe.sweeping import Sweep, read_values, score_of, sweep
 from lspe.training import Run
-from lspe.training.callbacks import Bookkeeper
+from lspe.training.module import TrainingModule
 from tests import levels
 from tests.cli.test_train import lspe as command
 from tests.small import TINY
@@ -67,16 +67,16 @@ def test_killed_it_goes_on_to_the_same_table(whole: Sweep, tables: dict[str, Pat
 
     def until_killed() -> None:
         steps = 0
-        usual = Bookkeeper.on_train_batch_end
+        usual = TrainingModule.learn_from
 
-        def die_in_the_third_run(self: Bookkeeper, *arguments: Any) -> None:
+        def die_in_the_third_run(self: TrainingModule, *arguments: Any) -> None:
             nonlocal steps
             steps += 1
             if steps == 4 * 2 * 2 + 5:
                 os.kill(os.getpid(), signal.SIGKILL)
             usual(self, *arguments)
 
-        Bookkeeper.on_train_batch_end = die_in_the_third_run  # type: ignore[method-assign]
+        TrainingModule.learn_from = die_in_the_third_run  # type: ignore[method-assign]
         over(tables["regression"], folder)
 
     child = multiprocessing.get_context("fork").Process(target=until_killed)

@@ -21,6 +21,7 @@ from lspe.experiment.protocol import OPTIMIZERS, FastProtocol
 from lspe.nn import Head, Network, OGBEmbedder
 from lspe.training import Interrupted, Run, fit
 from lspe.training.flat import FlatParameters
+from lspe.training.module import STEPS_AT_ONCE
 from lspe.training.optimizer import arrange, make_optimizer
 from lspe.training.seeds_and_folds import train as train_all
 from tests.small import without_times
@@ -229,6 +230,25 @@ def test_an_optimizer_of_ones_own(prepared: Prepared, tmp_path: Path, monkeypatc
             train(*prepared("regression", *protocol(optimizer=name)), tmp_path / "wrong")
     with pytest.raises(UserError, match=r"optimizer_args: torch.optim:AdamW takes no 'beta'"):
         train(*prepared("regression", *protocol(optimizer_args="{beta: 1}")), tmp_path / "wrong")
+
+
+def test_callbacks_see_every_batch_and_training_is_the_same_without_them(prepared: Prepared, tmp_path: Path) -> None:
+    """Without them several steps are one of Lightning's."""
+    seen: list[int] = []
+
+    class Look(Callback):
+        def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+            seen.append(batch.num_graphs)
+
+    settings = ("training.batch_size=3", "training.accumulate=2", *protocol(max_epochs=2))
+    experiment, data = prepared("regression", *settings)
+    watched = train(experiment, data, tmp_path / "watched", callbacks=[Look()])
+    steps, rest = divmod(len(data.splits["train"]), 3)
+    assert steps > STEPS_AT_ONCE
+    assert seen == 2 * ([3] * steps + [rest] * (rest > 0))
+    alone = train(experiment, data, tmp_path / "alone")
+    assert without_times(alone.history) == without_times(watched.history)
+    assert alone.summary["reported"] == watched.summary["reported"]
 
 
 def test_callbacks_may_stop_and_loggers_are_told_every_epoch(prepared: Prepared, tmp_path: Path) -> None:

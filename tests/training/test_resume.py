@@ -212,7 +212,7 @@ def test_a_number_lost_in_training_leaves_the_checkpoint_of_the_epoch_before(
 ) -> None:
     run, experiment, data = whole
     folder = tmp_path / "run"
-    step = TrainingModule.training_step
+    step = TrainingModule.learn_from
 
     def poisoned(self: TrainingModule, batch: Any, index: int) -> None:
         if (self.epoch, index) == (3, 2):
@@ -220,7 +220,7 @@ def test_a_number_lost_in_training_leaves_the_checkpoint_of_the_epoch_before(
         step(self, batch, index)
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", poisoned)
+        patch.setattr(TrainingModule, "learn_from", poisoned)
         with pytest.raises(ValueError, match="not a number in epoch 4, batch 3"):
             train(experiment, data, folder)
     assert_same(train(experiment, data, folder, resume=True), run)

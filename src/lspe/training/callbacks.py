@@ -80,14 +80,12 @@ class Bookkeeper(Callback):
 
     def setup(self, trainer: Trainer, pl_module: TrainingModule, stage: str) -> None:
         torch.set_num_threads(self.threads)
+        pl_module.after_step = self.progress.step
 
     def on_train_start(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         self._started = time.monotonic()
         if is_first() and self.history:
             write_table(self.folder / HISTORY, self.history, then=go_on_with(self.folder))
-
-    def on_train_batch_end(self, trainer: Trainer, pl_module: TrainingModule, *_: Any) -> None:
-        self.progress.step()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: TrainingModule) -> None:
         result = pl_module.finish_epoch()

@@ -39,6 +39,7 @@ def run_epochs(
         raise TrainingError("a run folder has checkpoints of its own, last.ckpt and best.ckpt: leave the callback out")
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    module.is_watched = bool(callbacks)
     strategy: Any = "auto"
     if devices * nodes > 1:
         strategy = DDPStrategy(find_unused_parameters=module.leaves_parameters_unused())
