@@ -43,8 +43,8 @@ class MovingAverage:
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         self.steps += 1
         torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
-        for copy, counter in zip(self._copies, self._counters, strict=True):
-            copy.copy_(counter)
+        if self._copies:
+            torch._foreach_copy_(self._copies, self._counters)
 
     def state_dict(self) -> dict[str, Any]:
         """Averaged weights and the number of steps in them."""

@@ -204,7 +204,7 @@ class TrainingModule(LightningModule):
         with self.parameters_of_network.gathered() if world_size() == 1 else nullcontext():
             sums = self._forward(batch)
             whole = add_up(sums.detach())
-            if not torch.isfinite(whole).all():
+            if not math.isfinite(float(whole.sum())):
                 raise TrainingError(self._not_finite(index))
             self.manual_backward(world_size() * mean_loss(sums, whole, self.positional) / batches)
         if place == batches - 1:

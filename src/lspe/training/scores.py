@@ -37,12 +37,18 @@ class Scores(Metric):
         self.add_state("target", default=[], dist_reduce_fx="cat")
 
     def update(self, output: Tensor, y: Tensor) -> None:
-        known = self.objective.known(y)
-        self.output.append(output.detach()[known])
-        self.target.append(y[known])
+        """Of nodes, edges and links only those are kept that are known, which may be few; graphs are at the end."""
+        output = output.detach()
+        if self.objective.task.level != "graph":
+            known = self.objective.known(y)
+            output, y = output[known], y[known]
+        self.output.append(output)
+        self.target.append(y)
 
     def compute(self) -> dict[str, float]:
         output, target = dim_zero_cat(self.output), dim_zero_cat(self.target)
+        known = self.objective.known(target)
+        output, target = output[known], target[known]
         home = home_of_float64(output.device)
         output, target = output.to(home), target.to(home)
         task = self.objective.task
