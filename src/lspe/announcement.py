@@ -30,9 +30,11 @@ _FOREST_AT_LEAST = 2.0
 """Growing a forest for a target takes the processor about so long, per molecule and at all."""
 
 _STEPS_TRIED = 3
-_TURNS = 6
-"""Of all threads and of one, when they are compared."""
-_WORTH_THREADS = 0.85
+_TURNS = 10
+_ENOUGH_TURNS = 3
+_ENOUGH_SECONDS = 3.0
+"""All threads and one take so many turns when they are compared; fewer if steps take long."""
+_WORTH_THREADS = 0.9
 """All threads are used where a step takes less than this part of the time that one thread takes."""
 
 
@@ -58,7 +60,8 @@ def threads_for(experiment: Experiment, data: GraphData, most: int) -> int:
     """One thread, unless ``most`` of them are clearly faster in a few steps of training.
 
     Small batches leave a second thread little to do, and on a busy machine the first one waits for it. They take turns,
-    so that a busy moment hits both; the first step of a turn, which finds its memory elsewhere, does not count.
+    of which the first step, which finds its memory elsewhere, does not count. What counts is how long the quicker steps
+    take: a busy moment passes, and training lasts.
     """
     if most == 1:
         return 1
@@ -69,13 +72,17 @@ def threads_for(experiment: Experiment, data: GraphData, most: int) -> int:
     with torch.random.fork_rng(devices=[]):
         module = fresh_module(fitted, seen, objective)
         try:
-            for turn, count in itertools.product(range(_TURNS), took):
+            began = time.perf_counter()
+            for turn, (count, times) in itertools.product(range(_TURNS), took.items()):
+                if turn >= _ENOUGH_TURNS and time.perf_counter() - began > _ENOUGH_SECONDS:
+                    break
                 torch.set_num_threads(count)
                 _step(module, objective, turn)
-                took[count].append(_step(module, objective, turn))
+                times.append(_step(module, objective, turn))
         finally:
             torch.set_num_threads(before)
-    return most if np.median(took[most]) < _WORTH_THREADS * np.median(took[1]) else 1
+    all_of_them, one = (np.quantile(times, 0.25) for times in took.values())
+    return most if all_of_them < _WORTH_THREADS * one else 1
 
 
 def announce(experiment: Experiment, data: GraphData, network: Network | None = None) -> str:
