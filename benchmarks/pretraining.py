@@ -1,34 +1,28 @@
-"""Does a start from a network that has learned molecules' descriptors help on small tables?
+"""A network that has learned molecules' descriptors, to start others from.
 
     python -m benchmarks.pretraining recombine TABLE [--molecules 10000]
     python -m benchmarks.pretraining learn OUT TABLE [TABLE ...] [--epochs 10] [--set model.layers=8]
-    python -m benchmarks.pretraining judge OUT [--tables freesolv esol] [--splits 0 1]
 
 ``recombine`` writes a table of the molecules that come with RDKit and of new ones that BRICS makes of their fragments,
 among which is more unusual chemistry than in sets of drug-like molecules.
 
 ``learn`` trains own/gatedgcn-lspe on all molecules of the tables to predict RDKit's 206 descriptors, standardised and
 clipped, a part of them hidden in each molecule; molecules of the tables it is judged on are left out. It may be ended
-and begun again. ``judge`` trains one network per table and division, from scratch and from there, with descriptors
-beside its readout and without; each leaves a small JSON file in OUT and is not done again.
+and begun again. What such a start brings on small tables :mod:`benchmarks.tables` tells.
 """
 
 import argparse
 import csv
-import json
 import random
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import BRICS
 
-import lspe
-from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of
+from benchmarks.table_jobs import TABLES, Job
 from lspe.data import GraphData, read_table
 from lspe.data.benchmarks.nci import read_molecules, source_file
 from lspe.data.molecules.descriptors import RDKIT_NAMES
@@ -42,13 +36,6 @@ HIDDEN = 0.15
 LARGEST_PART = 20
 """Heavy atoms of a fragment that is joined with another."""
 
-WAYS: dict[str, tuple[bool, str]] = {
-    "scratch": (False, "none"),
-    "pre-trained": (True, "none"),
-    "scratch, descriptors": (False, "rdkit"),
-    "pre-trained, descriptors": (True, "rdkit"),
-}
-
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,19 +48,11 @@ def main(words: list[str] | None = None) -> None:
     learning.add_argument("molecules", type=Path, nargs="+")
     learning.add_argument("--epochs", type=int, default=10)
     learning.add_argument("--set", action="append", default=[], help="of the network, as of lspe train")
-    judging = verbs.add_parser("judge")
-    judging.add_argument("out", type=Path)
-    judging.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    judging.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
-    judging.add_argument("--lr", type=float, default=5e-4, help="of the networks that start from there")
-    judging.add_argument("--set", action="append", default=[], help="of all networks, as of lspe train")
     arguments = parser.parse_args(words)
     if arguments.verb == "recombine":
         recombine(arguments.table, arguments.molecules)
-    elif arguments.verb == "learn":
-        learn(arguments.out, arguments.molecules, arguments.epochs, arguments.set)
     else:
-        judge(arguments)
+        learn(arguments.out, arguments.molecules, arguments.epochs, arguments.set)
 
 
 def recombine(table: Path, count: int) -> None:
@@ -140,58 +119,6 @@ def descriptors_as_targets(table: Path) -> GraphData:
     names = tuple(name for name, use in zip(RDKIT_NAMES, varied, strict=True) if use)
     packed = replace(graphs.graphs, graph={**graphs.graphs.graph, "y": values})
     return replace(graphs, graphs=packed, num_outputs=len(names), task_names=names, descriptors={})
-
-
-def judge(arguments: argparse.Namespace) -> None:
-    for table in arguments.tables:
-        for split in arguments.splits:
-            for way in WAYS:
-                path = place_of(arguments.out, table, split, way)
-                if not path.exists():
-                    started, descriptors = WAYS[way]
-                    settings = [*arguments.set, *([f"training.protocol.lr={arguments.lr}"] if started else [])]
-                    scores = judged(Job(table, split), arguments.out / "run", started, descriptors, settings)
-                    path.write_text(json.dumps(scores, indent=1) + "\n")
-    print(tabulate(arguments.out))
-
-
-def place_of(out: Path, table: str, split: str, way: str) -> Path:
-    return out / f"{table}--{split}--{way.replace(', ', '-')}.json"
-
-
-def judged(job: Job, run: Path, start: bool, descriptors: Any, settings: list[str]) -> dict[str, float]:
-    """Scores of one network on validation and test part."""
-    settings = ["training.forest=false", *settings]
-    if job.split != "scaffold":
-        settings.append(f"table.split_seed={job.split}")
-    settings += [f"model.{name}={value}" for name, value in body_of(run).items()]
-    with tempfile.TemporaryDirectory() as folder:
-        trained = lspe.train(
-            job.path, targets=[job.target], on_invalid="skip", split=job.division["split"], members=1,
-            descriptors=descriptors, settings=settings, start=run if start else None, out=Path(folder, "run"),
-        )  # fmt: skip
-        reported = trained.summary["reported"]
-    return {part: reported[part][metric_of(job.table)] for part in ("val", "test")}
-
-
-def body_of(run: Path) -> dict[str, Any]:
-    """What the networks that start from a run must have as it has."""
-    model = lspe.training.Run.open(run).config.model
-    return {name: getattr(model, name) for name in ("layers", "hidden_dim", "k")}
-
-
-def tabulate(out: Path) -> str:
-    """A row per table, a column per way: the mean over the divisions that are there, on the test part."""
-    rows = [["table", *WAYS], ["---"] * (len(WAYS) + 1)]
-    for table in TABLES:
-        cells = []
-        for way in WAYS:
-            paths = [place_of(out, table, split, way) for split in SPLITS]
-            found = [json.loads(path.read_text())["test"] for path in paths if path.exists()]
-            cells.append(f"{np.mean(found):.3f} ± {np.std(found):.3f} ({len(found)})" if found else "")
-        if any(cells):
-            rows.append([f"{table}, {metric_of(table)}", *cells])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,27 @@ def tabulate_parts(out: Path) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def tabulate_networks(out: Path, methods: Iterable[str]) -> str:
+    """All networks in other ways, beside those of the default on the same splits, and on how many."""
+    methods = list(methods)
+    rows = [["table", *methods], ["---"] * (len(methods) + 1)]
+    for table in TABLES:
+        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
+            cells = [_beside_default(out, [Job(table, split) for split in splits], method) for method in methods]
+            if any(cells):
+                rows.append([f"{table}, {name}", *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _beside_default(out: Path, jobs: list[Job], method: str) -> str:
+    pairs = [_found([place_of(out, job, method), place_of(out, job, "lspe")]) for job in jobs]
+    scores = [[one["alone"]["networks"][one["metric"]] for one in pair] for pair in pairs if len(pair) == 2]
+    if not scores:
+        return ""
+    ours, default = np.mean(scores, axis=0)
+    return f"{ours:.3f} (default {default:.3f}, {len(scores)})"
+
+
 def _of_members(found: dict[str, Any], *, with_descriptors: bool) -> list[float]:
     return [one["score"] for one in found["members"] if (one["descriptors"] != "none") == with_descriptors]
 

@@ -16,7 +16,6 @@ from rdkit import Chem
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-import lspe
 from benchmarks import floor, pretraining, table_results, tables
 from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
@@ -28,6 +27,7 @@ from lspe import ops
 from lspe.encodings import KINDS, RandomWalkEncoding
 from lspe.experiment import build_network
 from lspe.nn import Network
+from lspe.training import Run
 from tests.graphs import CORNER_CASES, cubic_8, decalin
 from tests.small import write_table
 
@@ -214,6 +214,16 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert row in table_results.tabulate_trust(tmp_path / "out")
 
 
+def test_networks_stand_beside_the_defaults_of_the_same_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_small(monkeypatch)
+    for method, scores in (("lspe", {"0": 0.8, "1": 0.7, "2": 0.1}), ("other", {"0": 0.9, "1": 0.8, "3": 0.1})):
+        for split, score in scores.items():
+            found = {"alone": {"networks": {"roc_auc": score}}, "metric": "roc_auc"}
+            place_of(tmp_path, Job("small", split), method).write_text(json.dumps(found))
+    rows = table_results.tabulate_networks(tmp_path, ["other", "none"]).splitlines()
+    assert rows[2:] == ["| small, random | 0.850 (default 0.750, 2) |  |"]
+
+
 def test_our_runs_are_kept_and_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session_cache: None
 ) -> None:
@@ -281,10 +291,12 @@ def test_a_start_is_judged_on_molecules_it_has_not_seen(
     learned = [line.partition(",")[0] for line in (out / "molecules.csv").read_text().splitlines()[1:]]
     assert set(learned) == others - judged
 
-    starts, train = [], lspe.train
-    monkeypatch.setattr(lspe, "train", lambda *a, **options: starts.append(options["start"]) or train(*a, **options))
-    pretraining.main(f"judge {out} --tables small --splits 0 --set training.protocol.max_epochs=1".split())
-    assert starts == [None, out / "run", None, out / "run"]
-    scores = [json.loads(path.read_text()) for path in out.glob("small--0--*.json")]
-    assert [0 <= score["test"] <= 1 for score in scores] == [True] * 4
-    assert "| small, roc_auc |" in pretraining.tabulate(out)
+    found = tmp_path / "found"
+    settings = ["training.protocol.max_epochs=1", "training.protocol.lr=1e-9", "model.layers=2", tables.NO_FOREST]
+    start = tables.ours("start", {"start": out / "run", "members": 1, "settings": settings})
+    monkeypatch.setitem(tables.METHODS, "start", start)
+    runs = tmp_path / "runs"
+    tables.main(f"--tables small --splits 0 --methods start --threads 1 --out {found} --runs {runs}".split())
+    before, after = (Run.open(folder).network().layers for folder in (out / "run", runs / "small--0--start"))
+    torch.testing.assert_close(list(after.parameters()), list(before.parameters()), rtol=0, atol=1e-6)
+    assert (found / "small--0--start.json").exists()
