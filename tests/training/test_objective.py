@@ -170,6 +170,26 @@ def test_where_the_balanced_accuracy_counts_all_classes_weigh_the_same() -> None
     assert Objective.of(CLASSES, y, standardize=True).class_weights is None
 
 
+@pytest.mark.parametrize("balance, weights", [(0.0, None), (0.5, (2.0, 1.0, 0.5)), (1.0, (4.0, 1.0, 0.25))])
+def test_rare_labels_may_count_for_more_and_probabilities_stay_frequencies(
+    balance: float, weights: tuple[float, ...] | None
+) -> None:
+    """One yes in five, only yes, four yes in five; the loss is PyTorch's with ``pos_weight``."""
+    y = torch.tensor([[1, 1, 0], [0, 1, 1], [0, 1, 1], [0, 1, 1], [0, torch.nan, 1]], dtype=torch.float64)
+    objective = Objective.of(Task(kind="binary", outputs=3, metric="roc_auc"), y, balance=balance)
+    assert objective.class_weights == (None if weights is None else pytest.approx(weights))
+    output = torch.randn(5, 3, dtype=torch.float64)
+    loss, _ = objective.loss(output, y)
+    yes = torch.ones(3, dtype=torch.float64) if weights is None else torch.tensor(weights, dtype=torch.float64)
+    each = torch.nn.functional.binary_cross_entropy_with_logits(
+        output + yes.log(), y.nan_to_num(), pos_weight=yes, reduction="none"
+    )
+    assert float(loss) == pytest.approx(float(each[~y.isnan()].sum()))
+    best = objective.constant(y)[[0, 2]].requires_grad_()
+    loss, _ = objective.loss(torch.stack([best[0], torch.zeros(()), best[1]]).expand(5, 3), y)
+    assert torch.autograd.grad(loss, best)[0].abs().max() < 1e-12
+
+
 def test_a_predictor_that_has_seen_no_graph_says_the_mean_or_the_frequency() -> None:
     y = torch.tensor([[1.0, 10.0], [2.0, torch.nan], [6.0, 30.0]])
     for scaling in (None, TargetScaling.of(y)):

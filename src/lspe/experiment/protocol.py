@@ -152,7 +152,9 @@ class Training(Strict):
     predictions and scores are in the original units all the same. ``best_by``: which validation figure tells the
     best epoch. ``members``: so many networks predict as one, each with another part of the data as its validation, or
     of a benchmark, whose division is given, with another seed only; ``null``: by the size of the table. ``forest``:
-    trees on descriptors learn beside them, and both are blended. ``hidden_share``: of links, how many of the training
+    trees on descriptors learn beside them, and both are blended. ``balance``: how much more the rarer of yes and no
+    counts in the loss: of each label a yes weighs (no / yes)^balance, with 1 all of them as much as all no; predicted
+    probabilities stay those of the table. ``hidden_share``: of links, how many of the training
     edges each epoch hides and asks for; with 0 all of them are asked for while they are seen.
 
     ``neighbours``: targets of nodes are learned ``nodes_per_step`` at a time, each from a sample of its neighbourhood:
@@ -177,6 +179,7 @@ class Training(Strict):
     best_by: Literal["score", "loss"] = "score"
     members: Annotated[int, Field(ge=1)] | None = 1
     forest: bool = False
+    balance: Annotated[float, Field(ge=0, le=1)] = 0.0
     sync_batch_norm: bool = False
     positional_loss: PositionalLoss | None = None
     hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.2

@@ -199,7 +199,9 @@ def parts_among(members: int) -> int:
 def objective_for(experiment: Experiment, data: GraphData) -> Objective:
     """What is to be learned, as the targets of the training split complete it."""
     y = torch.from_numpy(data.split("train").y.copy())
-    return Objective.of(experiment.task, y, standardize=experiment.training.standardize)
+    return Objective.of(
+        experiment.task, y, standardize=experiment.training.standardize, balance=experiment.training.balance
+    )
 
 
 def fresh_module(

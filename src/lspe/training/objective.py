@@ -58,7 +58,9 @@ class Objective:
 
     - ``regression``: :math:`|o - y|` where the mean absolute error counts, :math:`(o - y)^2` otherwise, of targets
       that may be standardised (:class:`TargetScaling`);
-    - ``binary``: cross-entropy of each yes/no label with its logit;
+    - ``binary``: cross-entropy of each yes/no label with its logit; where rare labels are to count for more, a yes
+      weighs :math:`w` and the logit is :math:`o + \log w` (``class_weights`` [T]), so that what makes the loss least is
+      still the o of how frequent a yes is;
     - ``multiclass``: cross-entropy of the class; where the balanced accuracy counts, each class weighs as much as any
       other over the training targets (``class_weights`` [C]).
 
@@ -76,12 +78,14 @@ class Objective:
         self.class_weights = class_weights
 
     @classmethod
-    def of(cls, task: Task, y: Tensor, *, standardize: bool) -> Objective:
-        """The objective of training on targets ``y``."""
+    def of(cls, task: Task, y: Tensor, *, standardize: bool = False, balance: float = 0.0) -> Objective:
+        """The objective of training on targets ``y``; rare labels count for more by ``balance``, from 0 to 1."""
         if task.kind == "regression" and standardize:
             return cls(task, scaling=TargetScaling.of(y))
         if task.metric == "balanced_accuracy":
             return cls(task, class_weights=_balancing_weights(y, task.outputs))
+        if task.kind == "binary" and balance > 0:
+            return cls(task, class_weights=_weights_of_yes(y, balance))
         return cls(task)
 
     def loss(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -103,8 +107,13 @@ class Objective:
             each = each * share
         else:
             known = ~y.isnan()
+            y = torch.where(known, y, torch.zeros_like(y))
             share = known.to(output.dtype)
-            each = self._each(output, torch.where(known, y, torch.zeros_like(y))) * share
+            if self.class_weights is not None:
+                weights = output.new_tensor(self.class_weights)
+                output = output + weights.log()
+                share = share * torch.where(y > 0, weights, torch.ones_like(weights))
+            each = self._each(output, y) * share
         if weight is not None:
             each = each * weight.view(-1, 1)
             share = share * weight.view(-1, 1)
@@ -164,3 +173,12 @@ def _balancing_weights(y: Tensor, classes: int) -> tuple[float, ...]:
     counts = torch.bincount(y[y != UNKNOWN_CLASS], minlength=classes).double()
     share = counts.sum() / (counts > 0).sum().clamp(min=1)
     return tuple(torch.where(counts > 0, share / counts.clamp(min=1), 0.0).tolist())
+
+
+def _weights_of_yes(y: Tensor, balance: float) -> tuple[float, ...]:
+    """Of each label ``[B, T]``, (no / yes)^balance; 1 where one of them does not occur."""
+    known = (~y.isnan()).sum(dim=0).double()
+    yes = (y > 0).sum(dim=0).double()
+    no = known - yes
+    both = (yes > 0) & (no > 0)
+    return tuple(torch.where(both, (no / yes.clamp(min=1)).clamp(min=1e-12) ** balance, 1.0).tolist())
