@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 import lspe
-from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of, place_of
+from benchmarks.table_jobs import SPLITS, TABLES, TOX21, Job, metric_of, place_of
 from benchmarks.table_results import tabulate, tabulate_networks, tabulate_parts, tabulate_trust
 from lspe.predict.calibration import BINS, bins_of
 from lspe.training import Run, open_runs
@@ -145,39 +145,47 @@ def lightgbm(job: Job, arguments: argparse.Namespace) -> Scores:
         return {"score": score(y[test], np.load(found))}
 
 
-def chemprop(more: list[str]) -> Method:
+def chemprop(*, descriptors: bool) -> Method:
     def run(job: Job, arguments: argparse.Namespace) -> Scores:
         data = job.data()
-        y = data.graphs.graph["y"][:, 0]
+        y, test = data.graphs.graph["y"][:, 0], data.splits["test"]
         frame = pd.DataFrame({"smiles": data.smiles, "y": y, "split": "train"})
         for name, part in data.splits.items():
             frame.loc[part, "split"] = name
         kind = "classification" if is_binary(y) else "regression"
-        program = [Path(arguments.peers).with_name("chemprop")]
-        with tempfile.TemporaryDirectory() as folder:
-            table, new, found = (Path(folder) / name for name in ("table.csv", "new.csv", "found.csv"))
-            frame.to_csv(table, index=False)
-            frame.loc[data.splits["test"], ["smiles"]].to_csv(new, index=False)
-            columns = ["--smiles-columns", "smiles"]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+
+            def call(verb: str, rows: pd.DataFrame, *options: Any) -> None:
+                table = folder / f"{verb}.csv"
+                rows.to_csv(table, index=False)
+                more = rdkit_for_chemprop(job, rows.index, folder / f"{verb}.npz") if descriptors else []
+                program = Path(arguments.peers).with_name("chemprop")
+                command = [program, verb, "-i", table, "--smiles-columns", "smiles", *options, *more]
+                subprocess.run(command, check=True, capture_output=True)
+
             about = ["--target-columns", "y", "--splits-column", "split", "--task-type", kind]
-            subprocess.run(
-                [*program, "train", "-i", table, *columns, *about, "-o", f"{folder}/run", *more],
-                check=True,
-                capture_output=True,
-            )
-            model = f"{folder}/run/model_0/best.pt"
-            subprocess.run(
-                [*program, "predict", "-i", new, *columns, "--model-paths", model, "-o", found, *more],
-                check=True,
-                capture_output=True,
-            )
-            predicted = pd.read_csv(found)["y"].to_numpy()
-            defined = ~np.isnan(predicted)
-            filled = np.where(defined, predicted, predicted[defined].mean())
-            undefined = {} if defined.all() else {"undefined": int((~defined).sum())}
-            return {"score": score(y[data.splits["test"]], filled), **undefined}
+            call("train", frame, *about, "-o", folder / "run")
+            new = frame.loc[test, ["smiles"]]
+            call("predict", new, "--model-paths", folder / "run/model_0/best.pt", "-o", folder / "found.csv")
+            predicted = pd.read_csv(folder / "found.csv")["y"].to_numpy()
+        defined = ~np.isnan(predicted)
+        filled = np.where(defined, predicted, predicted[defined].mean())
+        undefined = {} if defined.all() else {"undefined": int((~defined).sum())}
+        return {"score": score(y[test], filled), **undefined}
 
     return run
+
+
+def rdkit_for_chemprop(job: Job, rows: Any, path: Path) -> list[Any]:
+    """What makes it use RDKit's descriptors: its own, or, of Tox21, those that forests get.
+
+    Of some metals one of its own is infinite, and it refuses the table.
+    """
+    if TABLES[job.table][0] != TOX21:
+        return ["--molecule-featurizers", "rdkit_2d"]
+    np.savez(path, arrays(job, "rdkit")[0][rows])
+    return ["--descriptors-path", path]
 
 
 METHODS: dict[str, Method] = {
@@ -185,8 +193,8 @@ METHODS: dict[str, Method] = {
     "forest, Morgan": forest("morgan"),
     "forest, descriptors": forest("rdkit"),
     "LightGBM, descriptors": lightgbm,
-    "chemprop": chemprop([]),
-    "chemprop, RDKit": chemprop(["--molecule-featurizers", "rdkit_2d"]),
+    "chemprop": chemprop(descriptors=False),
+    "chemprop, RDKit": chemprop(descriptors=True),
 }
 PEERS = {"LightGBM, descriptors", "chemprop", "chemprop, RDKit"}
 
