@@ -55,12 +55,23 @@ def test_a_run_has_a_report_that_needs_nothing_else(task: str, tmp_path: Path, s
     assert "<script" not in text
 
 
-def test_a_single_network_has_one_too(tmp_path: Path, session_cache: None) -> None:
+@pytest.mark.parametrize(
+    "division, words",
+    [
+        ({"split": "scaffold"}, "the scores are those of new series"),
+        ({"split": "time", "split_column": "year"}, "the scores are those of molecules still to come"),
+    ],
+)
+def test_what_the_division_of_a_single_network_tells_stands_there(
+    division: dict[str, str], words: str, tmp_path: Path, session_cache: None
+) -> None:
     table = write_table(tmp_path / "table.csv")
-    run = lspe.train(
-        table, preset="own/gatedgcn-lspe", split="scaffold", out=tmp_path / "run", epochs=1, settings=SMALL, threads=1
-    )
-    assert "the scores are those of new series" in (run.path / "report.html").read_text()
+    header, *rows = table.read_text().splitlines()
+    dated = [f"{row},{2000 + number * 7 % 20}" for number, row in enumerate(rows)]
+    table.write_text("\n".join([f"{header},year", *dated]) + "\n")
+    options = {"preset": "own/gatedgcn-lspe", "epochs": 1, "settings": SMALL, "threads": 1, **division}
+    run = lspe.train(table, targets=["y"], out=tmp_path / "run", **options)
+    assert words in (run.path / "report.html").read_text()
 
 
 def test_the_worst_are_those_with_the_largest_errors() -> None:

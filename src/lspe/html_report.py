@@ -31,6 +31,7 @@ _PICTURES = {
 _MEANING = {
     "at random": "Test molecules are like those learned from; molecules of a new series will be predicted less well.",
     "by scaffold": "No test molecule shares its scaffold with one learned from: the scores are those of new series.",
+    "by time": "The test molecules are the latest, all else is older: the scores are those of molecules still to come.",
 }
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1b2733; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }

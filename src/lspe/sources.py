@@ -79,8 +79,8 @@ def _graph_source(name: str, level: Level | None, table: Mapping[str, Any]) -> G
     for option, shown in {**of_tables, "split_column": "--split-column"}.items():
         if table[option] is not None:
             raise UserError(f"{name} holds graphs, and {shown} is for a table of molecules: leave it out")
-    if table["split"] == "scaffold":
-        raise UserError(f"{name} holds graphs, which have no scaffolds: leave --split out")
+    if table["split"] in ("scaffold", "time"):
+        raise UserError(f"{name} holds graphs, which are not divided by {table['split']}: leave --split out")
     path = name if is_named(name) else str(Path(name).absolute())
     values = {"path": path, "level": level, "task": table["task"], "folds": table["folds"]}
     return validate(GraphSource, values, name)

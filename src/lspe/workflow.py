@@ -109,8 +109,9 @@ def train(
         task: ``regression``, ``binary`` or ``multiclass``.
         weight: column that says how much a row counts.
         extra: columns of further numbers that are known of each molecule, also when predicting.
-        split: ``random``, ``scaffold`` or ``column``; if not given, as a column called split says, else random.
-        split_column: column that says train, val or test.
+        split: ``random``, ``scaffold``, ``time`` (the latest are tested) or ``column``; if not given, as a column that
+            is called split says, else random.
+        split_column: column that says train, val or test; for ``time``, when each row is from.
         folds: cross-validate.
         fragments: what is done with salts: ``keep``, ``largest`` or ``error``.
         duplicates: what is done with rows of the same molecule: ``keep`` them in one part, ``first`` or ``mean``.

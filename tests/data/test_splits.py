@@ -17,6 +17,7 @@ from lspe.data.splits import (
     random_split,
     rotate_validation,
     scaffold_split,
+    time_split,
 )
 
 
@@ -225,3 +226,28 @@ def test_every_graph_that_is_not_tested_validates_one_member(grouped: bool) -> N
 def test_too_few_graphs_for_the_members_are_refused() -> None:
     with pytest.raises(DataError, match="3 graphs to learn from cannot be divided among 5 members"):
         rotate_validation({"train": np.arange(2), "val": np.array([2]), "test": np.array([3])}, 5)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30)), min_size=8, max_size=120), grouped=st.booleans()
+)
+def test_by_time_nothing_learned_from_begins_after_what_is_tested(rows: list[tuple[int, int]], grouped: bool) -> None:
+    times, groups = (np.array(column) for column in zip(*rows, strict=True))
+    assume(len(np.unique(times)) > 1)
+    if not grouped:
+        groups = np.arange(len(times))
+    assume(len(np.unique(groups)) >= 3)
+    splits = time_split(times, groups=groups if grouped else None)
+    check_partition(splits, len(times), "test")
+    begin = {group: times[groups == group].min() for group in np.unique(groups)}
+    train, val, test = ({int(group) for group in groups[splits[name]]} for name in ("train", "val", "test"))
+    assert len(train) + len(val) + len(test) == len(begin)
+    assert max(begin[one] for one in train) <= min(begin[one] for one in val | test)
+    assert max(begin[one] for one in train | val) <= min(begin[one] for one in test)
+    assert len(test) == max(len(begin) // 10, 1)
+
+
+def test_one_time_divides_nothing() -> None:
+    with pytest.raises(DataError, match="all rows are of the same time"):
+        time_split([2020.0] * 9)

@@ -68,10 +68,11 @@ def train(
         typer.Option(metavar="COLUMN", help="Numbers known of each molecule; repeat.", rich_help_panel=TABLE),
     ] = None,
     split: Annotated[
-        SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold or column.", rich_help_panel=TABLE)
+        SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold, time or column.", rich_help_panel=TABLE)
     ] = None,
     split_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Which says train, val or test.", rich_help_panel=TABLE)
+        str | None,
+        typer.Option(metavar="COLUMN", help="Which says train, val or test; or when.", rich_help_panel=TABLE),
     ] = None,
     folds: Annotated[
         int | None, typer.Option(metavar="N", min=3, help="Cross-validate.", rich_help_panel=TABLE)

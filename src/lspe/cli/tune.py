@@ -16,8 +16,10 @@ def tune(
     target: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="What to learn; repeat.")] = None,
     smiles_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the SMILES are.")] = None,
     task: Annotated[TaskKind | None, typer.Option(metavar="KIND", help="regression, binary or multiclass.")] = None,
-    split: Annotated[SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold or column.")] = None,
-    split_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which says train, val or test.")] = None,
+    split: Annotated[SplitKind | None, typer.Option(metavar="KIND", help="random, scaffold, time or column.")] = None,
+    split_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Which says train, val or test; or when.")
+    ] = None,
     fragments: Annotated[Fragments, typer.Option(metavar="DO", help="Salts: keep, largest or error.")] = "keep",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value that is not searched.")

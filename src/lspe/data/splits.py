@@ -137,6 +137,23 @@ def scaffold_split(
     return splits
 
 
+def time_split(times: ArrayLike, fractions: Fractions = (0.8, 0.1, 0.1), *, groups: ArrayLike | None = None) -> Splits:
+    """The earliest train, those after them validate, the latest test; with `groups`, no group is in two parts, and
+    counts from its earliest.
+    """
+    when = np.asarray(times, dtype=np.float64)
+    if len(when) and when.min() == when.max():
+        raise DataError("all rows are of the same time: they cannot be divided by it")
+    group = np.arange(len(when)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    begin = np.full(len(np.unique(group)), np.inf)
+    np.minimum.at(begin, group, when)
+    part = np.empty(len(begin), dtype=np.int64)
+    order = np.argsort(begin, kind="stable")
+    for number, members in enumerate(in_order(split_sizes(len(begin), fractions)).values()):
+        part[order[members]] = number
+    return by_code(part[group])
+
+
 def _filled_by_size(size: Index, among_equals: Index, fractions: Fractions) -> Index:
     """The part of each group, which are taken by size and then by another number, both descending."""
     count, filled = int(size.sum()), [0, 0, 0]
@@ -178,7 +195,8 @@ def column_split(values: Sequence[str], rows: Index, labels: ArrayLike | None) -
     if (parts < 0).any():
         position = int(parts.argmin())
         raise DataError(
-            f"row {rows[position]} of the split column: {values[position]!r} is none of train, val and test"
+            f"row {rows[position]} of the split column: {values[position]!r} is none of train, val and test "
+            "(a column of dates divides with --split time)"
         )
     splits = {name: np.flatnonzero(parts == number[name]) for name in NAMES}
     for name in ("train", "test"):

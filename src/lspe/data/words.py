@@ -17,8 +17,8 @@ Divided = Literal["graphs", "targets"]
 SplitName = Literal["train", "val", "test"]
 """The parts of a set."""
 
-SplitKind = Literal["random", "scaffold", "column"]
-"""How a table is divided: by chance, by Bemis–Murcko scaffolds, or as a column says."""
+SplitKind = Literal["random", "scaffold", "time", "column"]
+"""How a table is divided: by chance, by Bemis–Murcko scaffolds, into earlier and later, or as a column says."""
 
 Fragments = Literal["keep", "largest", "error"]
 """What is done with molecules of several fragments, such as salts."""

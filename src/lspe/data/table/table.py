@@ -19,13 +19,17 @@ from lspe.data.molecules.kept_descriptors import kept_descriptors
 from lspe.data.packed.container import Array, open_arrays
 from lspe.data.packed.pointers import Index
 from lspe.data.report import Finding
-from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split
+from lspe.data.splits import Fractions, Splits, column_split, k_folds, random_split, scaffold_split, time_split
 from lspe.data.table.columns import find_name_column, unused_split_column
 from lspe.data.table.duplicates import without_duplicates
 from lspe.data.table.packing import pack, packed_file
 from lspe.data.table.targets import Targets
 from lspe.data.table.texts import TextColumn
+from lspe.data.table.times import read_times
 from lspe.data.words import DescriptorKind, Duplicates, Fragments, OnInvalid, SplitKind, TaskKind
+
+_DIVISIONS: dict[str, str] = {"random": "at random", "scaffold": "by scaffold", "time": "by time"}
+"""In words; a column that says how has a name."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Table:
     It keeps every row of the file, in order. `usable` [R] says which have a label (and a weight, where
     there is such a column); `numbers` [R] are the rows' numbers as a spreadsheet shows them; `values` are all cells by
     column. `extra` [R, E] are numbers of `extra_columns` that are known of each molecule, NaN where one is missing.
-    `split_column` says train, val or test in each row: as named, else a column called split.
+    `split_column` says train, val or test in each row, as named, else a column called split; or when each row is from.
     """
 
     path: str
@@ -72,18 +76,20 @@ class Table:
         descriptors: Iterable[DescriptorKind] = (),
         processes: int | None = None,
     ) -> GraphData:
-        """The molecules as graphs with OGB's features, divided into parts or (with `folds`) into folds, at random
-        or with molecules of one scaffold together; with the `descriptors` asked for. Rows of the same molecule are
-        never in two parts; `duplicates` says whether all, the first or their mean is learned from.
+        """The molecules as graphs with OGB's features, divided into parts or (with `folds`) into folds, at random,
+        with molecules of one scaffold together, or by a column; with the `descriptors` asked for. Rows of the same
+        molecule are never in two parts, unless a column says so; `duplicates` says whether all, the first or their mean
+        is learned from.
 
         Converted once: the same table with the same options is read from the cache the next time. Each
         graph has its row's number as ``table_row``. What became of which row stands in ``report``.
         """
         if split is None:
             split = "random" if self.split_column is None or folds is not None else "column"
-        if split == "column" and self.split_column is None:
-            raise DataError(f"{self.path}: to divide by a column, name it: split_column=... (--split-column)")
-        if split == "column" and folds is not None:
+        if split in ("column", "time") and self.split_column is None:
+            what = "a column" if split == "column" else "time, which a column tells"
+            raise DataError(f"{self.path}: to divide by {what}, name it: split_column=... (--split-column)")
+        if split in ("column", "time") and folds is not None:
             raise DataError(f"{self.path}: a column divides into parts, not into folds; leave out one of the two")
         path = packed_file(self, fragments, split == "scaffold")
 
@@ -107,11 +113,8 @@ class Table:
         scaffolds, molecules = _beside(data, "scaffold"), _beside(data, "molecule")
         assert molecules is not None
         repeated = len(np.unique(molecules)) < len(molecules)
-        if split == "column":
-            data = replace(data, groups=molecules if repeated else None, division=f"as {self.split_column!r} says")
-        else:
-            data = replace(data, division="by scaffold" if split == "scaffold" else "at random")
-            data = replace(data, groups=scaffolds if scaffolds is not None else molecules if repeated else None)
+        groups = scaffolds if scaffolds is not None else molecules if repeated else None
+        data = replace(data, groups=groups, division=_DIVISIONS.get(split, f"as {self.split_column!r} says"))
         try:
             if folds is not None:
                 divided = replace(data, folds=self._folds(data, folds, seed))
@@ -146,10 +149,12 @@ class Table:
         labels = data.strata
         if split == "scaffold" and data.groups is not None:
             return scaffold_split(data.groups, fractions, labels)
-        if split == "column" and self.split_column is not None:
+        if split in ("column", "time") and self.split_column is not None:
             rows = data.graphs.column("table_row")
             said = self.values[self.split_column].select(np.searchsorted(self.numbers, rows))
-            return column_split(said, rows, labels)
+            if split == "column":
+                return column_split(said, rows, labels)
+            return time_split(read_times(said, rows, self.split_column), fractions, groups=data.groups)
         return random_split(len(data.graphs), fractions, seed=seed, labels=labels, groups=data.groups)
 
     def align(self, data: GraphData, values: Array) -> Array:
