@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lspe.ops.fused.layout import empty_rows, padded_rows
-from lspe.ops.fused.look_ups import look_up_in_order, looked_up
+from lspe.ops.fused.look_ups import look_up, looked_up
 from lspe.ops.fused.operator import Operator
 from lspe.ops.fused.packing import Columns, pack_maps, unpack_maps
 
@@ -23,7 +23,7 @@ def map_edges(e: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(e, weight, bias)  # which has the words for it
     source = looked_up(e)
     if source is not None:
-        return look_up_in_order(F.linear(source.values, weight, bias), *source[1:])
+        return look_up(F.linear(source.values, weight, bias), source.kind)
     (mapped,) = _product(e, weight, plain=lambda e, weight: (F.linear(e, weight),))
     assert mapped is not None
     return mapped if bias is None else mapped + bias

@@ -82,6 +82,16 @@ struct parts {
 };
 enum answer add_parts(const struct parts *call);
 
+/* Forward: rows[r] = the sum of table[entry[r * columns + c]] over c < columns. Backward: table[t] = the sum of the rows
+   with an entry t, each as often as it has it. */
+struct entries {
+    integer threads, columns;
+    struct indices entry;
+    struct rows table, rows;
+};
+enum answer sums_of_entries(const struct entries *call);
+enum answer sums_by_entry(const struct entries *call);
+
 /* Forward: out = other + tanh(x), other may be left out. Backward: out = other * (1 - tanh(x)^2). */
 struct activation {
     integer threads;
