@@ -16,6 +16,8 @@ from torch_geometric.nn import GINEConv
 
 from lspe.encodings import diffusion_kernel, laplacian_encoding, random_walk_encoding
 from lspe.nn import LSPE, PNA, SAN, BatchNorm, GatedGCN, GraphiT, Topology, TowerPNA
+from lspe.nn.pooled import predict_of_means
+from lspe.nn.readout import Head
 from lspe.ops import dropout, scatter_max, scatter_min, scatter_sum, tanh_residual, use
 
 D = 17
@@ -78,6 +80,23 @@ def call_norm(a: Arguments) -> list[Tensor]:
     return [y, norm.running_mean, norm.running_var, *torch.autograd.grad(y.square().sum(), x)]
 
 
+def call_readout(a: Arguments) -> list[Tensor]:
+    torch.manual_seed(0)
+    project, fuse, head = nn.Linear(D, 3), nn.Linear(D + 3, D), Head(2 * D, 2)
+    graph = Topology(a["edge_index"], a["num_nodes"], a["batch"], num_graphs=a["num_graphs"])
+    inputs = [x.requires_grad_() if is_real(x) else x for x in (a["h"], a["p"], a["beside"])]
+    out = predict_of_means(*inputs, graph, "mean", project, fuse, head)
+    wanted = [*(x for x in inputs if is_real(x)), fuse.weight]
+    gradients = torch.autograd.grad(out.square().sum(), wanted, allow_unused=True)
+    return [out, *(x for x in gradients if x is not None)]
+
+
+def readout_arguments() -> Arguments:
+    generator = torch.Generator().manual_seed(0)
+    h, p = torch.randn(2, 10, D, generator=generator)
+    return {"h": h, "p": p, "beside": torch.randn(3, D, generator=generator), **graph_arguments()}
+
+
 def call_tanh(a: Arguments) -> list[Tensor]:
     x = a["x"].requires_grad_() if is_real(a["x"]) else a["x"]
     y = tanh_residual(x, a["residual"])
@@ -125,6 +144,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
 TARGETS: dict[str, tuple[Callable[[Arguments], list[Tensor]], Callable[[], Arguments]]] = {
     **{name: (call_layer(make), lambda lspe=lspe: layer_arguments(lspe)) for name, (make, lspe) in LAYERS.items()},
     "batch norm": (call_norm, rows_arguments),
+    "readout": (call_readout, readout_arguments),
     "tanh": (call_tanh, rows_arguments),
     "dropout": (call_dropout, lambda: {"x": rows_arguments()["x"], "p": 0.3}),
     "scatter": (call_scatter, lambda: {"x": rows_arguments()["x"], "target": torch.arange(9) % 4, "rows": 5}),

@@ -13,7 +13,8 @@ from lspe.encodings import EncodingKind, check_encoding, encode_pairs, find_kind
 from lspe.encodings.kinds import NONE
 from lspe.nn.embed import Embedder
 from lspe.nn.norm import BatchNorm, center_and_normalize
-from lspe.nn.readout import LINEAR, Readout, pool, readout, readout_of_mean
+from lspe.nn.pooled import LINEAR, predict_of_means
+from lspe.nn.readout import Readout, readout
 from lspe.nn.sequence import run_layers
 from lspe.nn.signs import SignInvariantEmbedding, Signs
 from lspe.nn.topology import Topology
@@ -226,13 +227,12 @@ class Network(nn.Module):
         return not drops and all(is_unchanged(linear, nn.Linear) for linear in (self.project_p, self.fuse))
 
     def _finish_pooled(self, end: Embedded, graph: Topology) -> Tensor:
-        r"""The output as :meth:`finish` has it, of means over nodes, :math:`\overline{W x + b} = W \bar x + b`."""
+        """The output as :meth:`finish` has it; positions that are normalised are those of nodes."""
         by_node = self.normalize_positions
         p = self._final_positions(end.p, graph) if by_node else end.p
         assert p is not None
-        h, p = pool(torch.cat([end.h, p], dim=-1), graph, "mean").split([end.h.size(-1), p.size(-1)], dim=-1)
-        mean = self.fuse(torch.cat([h, p if by_node else self.project_p(p)], dim=-1))
-        return self._head_of(readout_of_mean(mean, graph, self.readout), end.descriptors)
+        project = None if by_node else self.project_p
+        return predict_of_means(end.h, p, end.descriptors, graph, self.readout, project, self.fuse, self.head)
 
     def _head_of(self, read_out: Tensor, descriptors: Tensor | None) -> Tensor:
         """``[B, outputs]``, or of nodes, edges or pairs."""

@@ -1,6 +1,7 @@
 """From nodes to graphs, edges or pairs, and from a vector to a prediction."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -13,9 +14,6 @@ Readout = Literal["mean", "sum", "max", "mean+sum", "none", "edge", "link"]
 
 READOUTS: dict[str, Readout] = {"graph": "mean", "node": "none", "edge": "edge", "link": "link"}
 """What gives an output for each target of a level; of graphs there are others."""
-
-LINEAR = ("mean", "sum", "mean+sum")
-"""Those of graphs that the mean of a graph's nodes and their number are enough for."""
 
 NODES_OF_A_MOLECULE = 20
 """What a sum that stands beside a mean is divided by, so that of molecules both are about as large."""
@@ -94,7 +92,8 @@ class Head(nn.Module):
         self.out = nn.Linear(widths[-1], outputs)
         self.dropout = dropout
 
-    def forward(self, x: Tensor) -> Tensor:
-        for linear in self.hidden:
-            x = torch.relu(linear(dropout(x, self.dropout, self.training)))
+    def forward(self, x: Tensor, seeds: Sequence[int] = ()) -> Tensor:
+        """``seeds``: of each dropout, where they were drawn before."""
+        for linear, seed in itertools.zip_longest(self.hidden, seeds):
+            x = torch.relu(linear(dropout(x, self.dropout, self.training, seed)))
         return self.out(x)

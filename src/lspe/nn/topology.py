@@ -151,7 +151,7 @@ class Topology:
         def compute() -> Tensor:
             # in float64 where the device has it
             sizes = self.graph_sizes.to(dtype if self.batch.device.type == "mps" else torch.float64)
-            return sizes.rsqrt()[self.batch].unsqueeze(-1).to(dtype)
+            return sizes.rsqrt().to(dtype).index_select(0, self.batch).unsqueeze(-1)
 
         return self.once(("size", dtype), compute)
 

@@ -42,14 +42,14 @@ class Pairs:
         self._are_checked = True
 
     @cached_property
-    def graph_sizes(self) -> Tensor:
-        """``[B]``: number of nodes of each graph."""
-        return torch.bincount(self.batch, minlength=self.num_graphs)
-
-    @cached_property
     def graph_start(self) -> Tensor:
         """``[B + 1]``: graph b has the nodes ``graph_start[b]`` to ``graph_start[b + 1]``."""
-        return torch.nn.functional.pad(self.graph_sizes.cumsum(0), (1, 0))
+        return torch.searchsorted(self.batch, torch.arange(self.num_graphs + 1, device=self.batch.device))
+
+    @cached_property
+    def graph_sizes(self) -> Tensor:
+        """``[B]``: number of nodes of each graph."""
+        return self.graph_start.diff()
 
     @cached_property
     def max_nodes(self) -> int:

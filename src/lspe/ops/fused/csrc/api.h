@@ -165,6 +165,27 @@ struct gated_layers {
 enum answer gated_layers_forward(const struct gated_layers *call);
 enum answer gated_layers_backward(const struct gated_layers *call);
 
+/* From h and p of nodes, `in`, to a prediction per graph, whose nodes are start[g] to start[g + 1]. With means over them,
+   fused = map[1] [mean h, map[0] mean p]; then the head, whose maps are the rest, with ReLU between them and dropout
+   before all but the last. Its input is `parts` times fused, each `scale` times the number of nodes (0: once), and
+   `beside` [graphs, ...], which may be left out.
+
+   `kept` and `gradients` [graphs, all widths: p, h, the outputs of the first two maps, the head's input and its outputs]:
+   what the backward pass needs of the forward pass, and room. `parameters_gradient` is that of the maps, weight and bias
+   in turns, side by side. */
+struct reading {
+    integer threads, maps, parts;
+    double scale[2], dropout;
+    uint64_t seed[6];
+    struct indices start;
+    struct rows in[2], beside, map[8], out, kept;
+    struct line bias[8];
+    struct rows out_gradient, in_gradient[2], beside_gradient, gradients;
+    struct line parameters_gradient;
+};
+enum answer readout_forward(const struct reading *call);
+enum answer readout_backward(const struct reading *call);
+
 /* out_i = own * x_i + the sum over the edges j -> i of relu(x_j + c_ij), where c of an edge is that row of `values` which
    `kind` [edges] says, or its own where `kind` is left out. Backward, `groups` of nodes each sum the gradients of the
    values: values_gradient [groups * values, width], or [edges, width]. */
