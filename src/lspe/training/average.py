@@ -31,18 +31,24 @@ class MovingAverage:
         self.decay = decay
         self.steps = 0
         self.network = deepcopy(network).requires_grad_(False).eval()
-        statistics, self._copies = _buffers(self.network)
-        averages = parameters.like_these(self.network.parameters()).tensors
-        self._averages = [*(average.detach() for average in averages), *statistics]
+        statistics_of_average, self._copies = _buffers(self.network)
+        self.weights = [average.detach() for average in parameters.like_these(self.network.parameters()).tensors]
         statistics, self._counters = _buffers(network)
-        self._weights = [*(tensor.detach() for tensor in parameters.tensors), *statistics]
+        weights = [tensor.detach() for tensor in parameters.tensors]
+        self._averages = list(zip([*self.weights, *statistics_of_average], [*weights, *statistics], strict=True))
+
+    def next_share(self) -> float:
+        """1 - d of the next step."""
+        return 1 - min(self.decay, (1 + self.steps) / (10 + self.steps))
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take in the network's weights after a step."""
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+    def update(self, *, weights: bool = True) -> None:
+        """Take in the network's weights, unless somebody has done that, and its running statistics after a step."""
+        pairs = self._averages if weights else self._averages[len(self.weights) :]
+        if pairs:
+            averages, values = zip(*pairs, strict=True)
+            torch._foreach_lerp_(averages, values, self.next_share())
         self.steps += 1
-        torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
         if self._copies:
             torch._foreach_copy_(self._copies, self._counters)
 

@@ -28,6 +28,8 @@ class FlatParameters:
 
     Attributes:
         groups: of each group the vector of its parameters, or the parameters themselves.
+        is_flat: whether they are vectors.
+        are_forgotten: whether gradients are zeros, each in its place, since the last step.
 
     """
 
@@ -41,9 +43,10 @@ class FlatParameters:
             for group in range(max(self._group_of, default=0) + 1)
         ]
         self.groups = self._members
-        self._is_flat = flat and all(parameter.device.type == "cpu" for parameter in self.parameters)
+        self.is_flat = flat and all(parameter.device.type == "cpu" for parameter in self.parameters)
+        self.are_forgotten = False
         self._gradients: Gradients | None = None
-        if self._is_flat:
+        if self.is_flat:
             self.groups = [[_side_by_side(members)] for members in self._members]
             self._gradients = Gradients([parameter for members in self._members for parameter in members])
 
@@ -52,15 +55,24 @@ class FlatParameters:
         """Those of all groups."""
         return [tensor for group in self.groups for tensor in group]
 
+    @property
+    def gradient(self) -> Tensor:
+        """Of all parameters, group by group, where they are vectors."""
+        assert self._gradients is not None
+        return self._gradients.vector
+
     def like_these(self, parameters: Iterable[nn.Parameter]) -> FlatParameters:
         """Other parameters of the same shapes, arranged in the same way."""
-        return FlatParameters(parameters, self._group_of, flat=self._is_flat)
+        return FlatParameters(parameters, self._group_of, flat=self.is_flat)
 
     def forget_gradients(self) -> None:
         """Begin a step."""
         if self._gradients is None:
             for one in self.parameters:
                 one.grad = None
+            return
+        if self.are_forgotten:
+            self.are_forgotten = False
             return
         self._gradients.vector.zero_()
         for parameter, part in self._gradients.parts:
@@ -77,10 +89,13 @@ class FlatParameters:
             return
         for parameter, part in self._gradients.parts:
             gradient = parameter.grad
+            if gradient is part:
+                continue
             if gradient is None:
                 part.zero_()
-            elif gradient is not part:
+            else:
                 part.copy_(gradient)
+            parameter.grad = part
         sizes = [tensor.numel() for tensor in self.tensors]
         for tensor, part in zip(self.tensors, self._gradients.vector.split(sizes), strict=True):
             tensor.grad = part

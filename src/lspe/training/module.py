@@ -32,6 +32,7 @@ from lspe.training.distributed import add_up, rank, share_statistics, world_size
 from lspe.training.evaluation import Evaluation, evaluate, evaluation_batch_size, graph_of_target, loss_sums, mean_loss
 from lspe.training.flat import FlatParameters
 from lspe.training.objective import Objective
+from lspe.training.one_pass import step_at_once
 from lspe.training.optimizer import arrange, make_optimizer
 from lspe.training.scores import Scores
 
@@ -223,6 +224,9 @@ class TrainingModule(LightningModule):
 
     def _step(self) -> None:
         self.parameters_of_network.gather_gradients()
+        parts = (self.optimizer, self.parameters_of_network, self.protocol.clip, self.average)
+        if step_at_once(*parts, forget=not self.is_watched):
+            return
         if self.protocol.clip is not None:
             self.parameters_of_network.clip(self.protocol.clip)
         self.optimizer.step()

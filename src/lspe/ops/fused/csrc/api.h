@@ -92,6 +92,26 @@ struct entries {
 enum answer sums_of_entries(const struct entries *call);
 enum answer sums_by_entry(const struct entries *call);
 
+/* A step of Adam for one or two groups of weights, whose gradients stand side by side, scaled so that their norm is at
+   most `clip` if that is not zero. With a gradient g, `decay` times the weight added to it:
+
+       first = beta1 first + (1 - beta1) g,  second = beta2 second + (1 - beta2) g^2,
+       weight = (1 - rate decoupled_decay) weight - rate / correction1 first / (sqrt(second / correction2) + epsilon)
+
+   and average += share (weight - average), where there is one. Gradients are left as they were used, or with `forget` as
+   zeros. */
+struct adam_group {
+    double rate, beta1, beta2, epsilon, decay, decoupled_decay, correction1, correction2;
+    struct line weight, first, second, average;
+};
+struct adam {
+    integer threads, groups, forget;
+    double clip, share;
+    struct line gradient;
+    struct adam_group group[2];
+};
+enum answer adam_step(const struct adam *call);
+
 /* Forward: out = other + tanh(x), other may be left out. Backward: out = other * (1 - tanh(x)^2). */
 struct activation {
     integer threads;
