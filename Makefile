@@ -39,7 +39,7 @@ fuzz: $(READY)  ## attack everything that reads with 10,000 damaged inputs (minu
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 sanitize: $(READY)  ## the operators' tests with the sources built for address and undefined-behaviour sanitizers
 	LSPE_CFLAGS="$(SANITIZE)" LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -p no:cacheprovider tests/ops $(ARGS)
+	ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -p no:cacheprovider tests/ops tests/nn/test_pooled.py tests/training/test_one_pass.py $(ARGS)
 
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
