@@ -7,8 +7,8 @@ What is fused, and why, on a CPU:
 - Maps of the features of edges: of each different row once.
 - Normalisation with scaling, activation and residual; tanh with residual: one pass over the numbers instead of four.
 - Dropout: PyTorch draws its numbers one by one.
-- From nodes to a prediction per graph, sums of embeddings, a step of Adam: with small batches thirty operators of PyTorch
-  cost more than their arithmetic.
+- From nodes to a prediction per graph, sums of embeddings, a step of Adam: with small batches PyTorch's thirty
+  operators cost more than their arithmetic.
 - The return probabilities of many small graphs, and the order of a batch's edges.
 
 The layers in :mod:`lspe.nn` have the same arithmetic in plain PyTorch; :mod:`lspe.ops.fused` has all that is about C.
