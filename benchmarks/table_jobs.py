@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from lspe.data import GraphData, read_table
 
@@ -42,10 +43,14 @@ class Job:
             self._drawn().to_csv(path, index=False)
         return path
 
+    @property
+    def is_large_enough(self) -> bool:
+        """Whether there are as many molecules to learn from as it asks for."""
+        return self.size is None or len(_untested(Job(self.table, self.split).data())) >= self.size
+
     def _drawn(self) -> pd.DataFrame:
         data = Job(self.table, self.split).data()
-        others = np.concatenate([data.splits["train"], data.splits["val"]])
-        drawn = np.random.default_rng(0).permutation(others)[: self.size]
+        drawn = np.random.default_rng(0).permutation(_untested(data))[: self.size]
         parts = {"val": drawn[: len(drawn) // 9], "train": drawn[len(drawn) // 9 :], "test": data.splits["test"]}
         labels = data.graphs.graph["y"][:, 0]
         return pd.concat(
@@ -67,6 +72,10 @@ class Job:
         """With both kinds of descriptors."""
         table = read_table(self.path, targets=self.target, on_invalid="skip")
         return table.to_graphs(**self.division, descriptors=("rdkit", "morgan"))
+
+
+def _untested(data: GraphData) -> NDArray[np.int64]:
+    return np.concatenate([data.splits["train"], data.splits["val"]])
 
 
 def metric_of(table: str) -> str:

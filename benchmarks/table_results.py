@@ -49,25 +49,45 @@ def tabulate_parts(out: Path) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def tabulate_networks(out: Path, methods: Iterable[str]) -> str:
-    """All networks in other ways, beside those of the default on the same splits, and on how many."""
-    methods = list(methods)
-    rows = [["table", *methods], ["---"] * (len(methods) + 1)]
-    for table in TABLES:
-        for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
-            cells = [_beside_default(out, [Job(table, split) for split in splits], method) for method in methods]
-            if any(cells):
-                rows.append([f"{table}, {name}", *cells])
+def tabulate_variants(out: Path, methods: Iterable[str]) -> str:
+    """The default's networks in other ways beside the default's own, on the splits that both have, and how many.
+
+    ``together`` is with the forest, where there is one. The last column is the error (RMSE, or what an AUC lacks of 1)
+    of what predicts in the end as a share of the default's, the geometric mean over the splits; a method's last row
+    has the mean over the tables and its standard error.
+    """
+    rows = [["table", "what", "splits", "networks", "default", "together", "default", "error"], ["---"] * 8]
+    for method in methods:
+        ratios = []
+        for table in TABLES:
+            for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
+                jobs = [Job(table, split) for split in splits]
+                pairs = [_found([place_of(out, job, method), place_of(out, job, "lspe")]) for job in jobs]
+                pairs = [pair for pair in pairs if len(pair) == 2]
+                if pairs:
+                    cells, ratio = _beside_default(pairs)
+                    rows.append([f"{table}, {name}", method, str(len(pairs)), *cells, f"{ratio:.3f}"])
+                    ratios += [ratio] if name == "random" else []
+        if len(ratios) > 1:
+            error = np.std(np.log(ratios), ddof=1) / np.sqrt(len(ratios))
+            mean = np.exp(np.mean(np.log(ratios)))
+            rows.append(
+                [f"{len(ratios)} tables, random", method, "", "", "", "", "", f"{mean:.3f} ± {mean * error:.3f}"]
+            )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _beside_default(out: Path, jobs: list[Job], method: str) -> str:
-    pairs = [_found([place_of(out, job, method), place_of(out, job, "lspe")]) for job in jobs]
-    scores = [[one["alone"]["networks"][one["metric"]] for one in pair] for pair in pairs if len(pair) == 2]
-    if not scores:
-        return ""
-    ours, default = np.mean(scores, axis=0)
-    return f"{ours:.3f} (default {default:.3f}, {len(scores)})"
+def _beside_default(pairs: list[list[dict[str, Any]]]) -> tuple[list[str], float]:
+    """The scores of networks and of all together, each beside the default's, and the share of the error."""
+    parts = (
+        ["networks", "together"] if all("forest" in one["alone"] for pair in pairs for one in pair) else ["networks"]
+    )
+    metric = pairs[0][0]["metric"]
+    scores = np.array([[[one["alone"][part][metric] for one in pair] for part in parts] for pair in pairs])
+    means = [f"{value:.3f}" for value in scores.mean(axis=0).reshape(-1)]
+    errors = scores if metric in LOWER_IS_BETTER else 1 - scores
+    ratio = np.exp(np.log(errors[:, -1, 0] / errors[:, -1, 1]).mean())
+    return [*means, *[""] * (4 - len(means))], float(ratio)
 
 
 def _of_members(found: dict[str, Any], *, with_descriptors: bool) -> list[float]:

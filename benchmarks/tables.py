@@ -4,16 +4,17 @@
     python -m benchmarks.tables --tables freesolv esol --splits 0 1     # some of it
     python -m benchmarks.tables --peers PYTHON      # with LightGBM and chemprop, in an environment with the extra bench
     python -m benchmarks.tables --sizes 100 300 1000                    # learning curves
-    python -m benchmarks.tables --methods lspe "networks, pre-trained"  # what a start from descriptors brings
+    python -m benchmarks.tables --methods lspe "lspe, pre-trained"      # what a start from descriptors brings
 
 Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. With
 ``--runs DIR`` the run folders of ours are kept: what was interrupted goes on, and where only the forest or the blending
 changed, the networks are not trained again. Splits 0 to 4 are random (80/10/10), ``scaffold`` is by scaffold. All
 methods may use the validation part as they like: forests learn from it, chemprop and our networks choose epochs by it.
 With a size, so many molecules that are not tested are drawn, a ninth of them for validation, and all of the test part
-is predicted. Where chemprop has no number for a molecule, because a descriptor of its own is not defined, the mean of
-the others stands for it, and the file says of how many. Networks, pre-trained, begin from what
-:mod:`benchmarks.pretraining` has learned, with half the learning rate; half rate is the control.
+is predicted; tables with fewer are passed over. Where chemprop has no number for a molecule, because a descriptor of
+its own is not defined, the mean of the others stands for it, and the file says of how many. Ours, pre-trained, is the
+default whose networks begin from what :mod:`benchmarks.pretraining` has learned, with half the learning rate; half rate
+is the control of those networks.
 """
 
 import argparse
@@ -35,7 +36,7 @@ import pandas as pd
 
 import lspe
 from benchmarks.table_jobs import SPLITS, TABLES, TOX21, Job, metric_of, place_of
-from benchmarks.table_results import tabulate, tabulate_networks, tabulate_parts, tabulate_trust
+from benchmarks.table_results import tabulate, tabulate_parts, tabulate_trust, tabulate_variants
 from lspe.predict.calibration import BINS, bins_of
 from lspe.training import Run, open_runs
 
@@ -45,9 +46,9 @@ OURS: dict[str, dict[str, Any]] = {
     "lspe": {},
     "networks, no descriptors": {"descriptors": "none", "settings": [NO_FOREST]},
     "networks, half rate": {"settings": [NO_FOREST, HALF_RATE]},
-    "networks, pre-trained": {"start": START, "settings": [NO_FOREST, HALF_RATE]},
+    "lspe, pre-trained": {"start": START, "settings": [HALF_RATE]},
 }
-"""The default, and its networks in other ways, by which to see what descriptors and a start from them bring."""
+"""The default, and others that show what descriptors beside the readout bring, and a start from them."""
 
 Scores = dict[str, Any]
 Method = Callable[[Job, argparse.Namespace], Scores]
@@ -235,7 +236,7 @@ def main(words: list[str] | None = None) -> None:
     jobs = itertools.starmap(Job, itertools.product(arguments.tables, arguments.splits, arguments.sizes))
     for job, method in itertools.product(jobs, arguments.methods):
         path = place_of(arguments.out, job, method)
-        if path.exists() or method in absent:
+        if path.exists() or method in absent or not job.is_large_enough:
             continue
         job.data()  # descriptors are computed once for all methods and not counted
         begin = time.perf_counter()
@@ -247,7 +248,7 @@ def main(words: list[str] | None = None) -> None:
     print(
         tabulate(arguments.out, METHODS, arguments.sizes),
         tabulate_parts(arguments.out),
-        tabulate_networks(arguments.out, list(OURS)[1:]),
+        tabulate_variants(arguments.out, list(OURS)[1:]),
         tabulate_trust(arguments.out),
         sep="\n\n",
     )

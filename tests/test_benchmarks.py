@@ -214,14 +214,30 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert row in table_results.tabulate_trust(tmp_path / "out")
 
 
-def test_networks_stand_beside_the_defaults_of_the_same_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variants_stand_beside_the_default_on_the_same_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only_small(monkeypatch)
-    for method, scores in (("lspe", {"0": 0.8, "1": 0.7, "2": 0.1}), ("other", {"0": 0.9, "1": 0.8, "3": 0.1})):
-        for split, score in scores.items():
-            found = {"alone": {"networks": {"roc_auc": score}}, "metric": "roc_auc"}
-            place_of(tmp_path, Job("small", split), method).write_text(json.dumps(found))
-    rows = table_results.tabulate_networks(tmp_path, ["other", "none"]).splitlines()
-    assert rows[2:] == ["| small, random | 0.850 (default 0.750, 2) |  |"]
+    monkeypatch.setitem(TABLES, "more", ("more.csv", "ring"))
+
+    def write(table: str, method: str, **scores: tuple[float, ...]) -> None:
+        for split, values in scores.items():
+            alone = {
+                part: {"roc_auc": one} for part, one in zip(("networks", "together", "forest"), values, strict=False)
+            }
+            found = {"alone": alone, "metric": "roc_auc"}
+            place_of(tmp_path, Job(table, split[1:]), method).write_text(json.dumps(found))
+
+    write("small", "lspe", s0=(0.8, 0.9, 0.6), s1=(0.7, 0.8, 0.6), s2=(0.1, 0.1, 0.6))
+    write("small", "other", s0=(0.9, 0.95, 0.6), s1=(0.8, 0.6, 0.6), s3=(0.1, 0.1, 0.6))
+    write("small", "networks", s0=(0.9, 0.9))
+    write("more", "lspe", s0=(0.8, 0.9, 0.6))
+    write("more", "other", s0=(0.8, 0.95, 0.6))
+    rows = table_results.tabulate_variants(tmp_path, ["other", "networks", "none"]).splitlines()
+    assert rows[2:] == [
+        "| small, random | other | 2 | 0.850 | 0.750 | 0.775 | 0.850 | 1.000 |",
+        "| more, random | other | 1 | 0.800 | 0.800 | 0.950 | 0.900 | 0.500 |",
+        "| 2 tables, random | other |  |  |  |  |  | 0.707 ± 0.245 |",
+        "| small, random | networks | 1 | 0.900 | 0.800 |  |  | 0.500 |",
+    ]
 
 
 def test_our_runs_are_kept_and_gone_on_with(
