@@ -24,7 +24,7 @@ from lspe.experiment import OWN
 from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import COVERAGE, FOREST, Blend, best_shares
-from lspe.predict.calibration import expected_calibration_error
+from lspe.predict.calibration import calibration_error_by_chance, expected_calibration_error
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
 from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
@@ -162,6 +162,7 @@ def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None
         scores["calibration"] = {
             **weights.calibration.to_dict(),
             "test_error": expected_calibration_error(test.y, test.predicted, test.task),
+            "test_error_by_chance": calibration_error_by_chance(test.y, test.predicted, test.task),
         }
     if len(parts["test"].networks.task_names) > 1:
         scores["targets"] = scores_by_target(parts["test"].both)

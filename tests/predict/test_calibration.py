@@ -12,8 +12,9 @@ import lspe
 from lspe.cli.main import app
 from lspe.errors import UserError
 from lspe.plots.trust import intervals, picture_of_trust, reliability
-from lspe.predict.calibration import Calibration, expected_calibration_error
+from lspe.predict.calibration import Calibration, calibration_error_by_chance, expected_calibration_error
 from lspe.predict.splits import SplitPredictions
+from lspe.training.summary import calibration_in_words
 from tests.members import save
 from tests.small import write_table
 
@@ -82,6 +83,24 @@ def test_the_error_is_that_of_a_sum_by_hand() -> None:
     assert expected_calibration_error(y[3:], predicted[3:], "binary") is None
 
 
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_the_error_by_chance_is_that_of_right_probabilities(task: str) -> None:
+    """Over many tables whose labels were drawn with the probabilities that are said of them."""
+    rng = np.random.default_rng(0)
+    found, by_chance = [], []
+    for _ in range(100):
+        if task == "binary":
+            predicted = rng.random((60, 2))
+            y = np.where(rng.random((60, 2)) < 0.3, np.nan, rng.random((60, 2)) < predicted)
+        else:
+            predicted = rng.dirichlet(np.ones(3), 60)
+            y = np.array([rng.choice(3, p=one) for one in predicted], dtype=float)
+        found.append(expected_calibration_error(y, predicted, task))
+        by_chance.append(calibration_error_by_chance(y, predicted, task))
+    assert np.mean(by_chance) == pytest.approx(np.mean(found), rel=0.05)
+    assert calibration_error_by_chance(np.full((3, 1), np.nan), np.full((3, 1), 0.5), "binary") is None
+
+
 def test_intervals_hold_what_they_say() -> None:
     """Over many draws, 90 % intervals of 200 held-out errors hold 90 % of new values."""
     from lspe.predict.blend import Blend
@@ -134,7 +153,9 @@ def test_a_run_predicts_calibrated_probabilities(run: lspe.Run) -> None:
     finally:
         path.write_text(before)
     assert (run.path / "reliability.png").is_file()
-    assert run.summary["together"]["calibration"]["test_error"] >= 0
+    calibration = run.summary["together"]["calibration"]
+    assert calibration["test_error"] >= 0
+    assert f"{calibration['test_error_by_chance']:.1%} would be chance alone" in calibration_in_words(run.summary)
 
 
 def test_the_nearest_molecule_is_a_column(run: lspe.Run, tmp_path: Path) -> None:

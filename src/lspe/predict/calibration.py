@@ -26,6 +26,7 @@ _CAUTION = 5.0
 """How much a change by 1 has to gain, twice, in nats over all labels: few labels change little."""
 
 BINS = 10
+_DRAWS = 50
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,21 @@ def expected_calibration_error(y: Floats, predicted: Floats, task: TaskKind) -> 
         right = (predicted.argmax(axis=1) == y.reshape(-1)).astype(np.float64)
         return _error(right, predicted.max(axis=1))
     errors = [_error(*_known(one, column)) for one, column in zip(y.T, predicted.T, strict=True)]
+    defined = [error for error in errors if error is not None]
+    return float(np.mean(defined)) if defined else None
+
+
+def calibration_error_by_chance(y: Floats, predicted: Floats, task: TaskKind) -> float | None:
+    """The :func:`expected_calibration_error` if these probabilities were just right: so few labels differ by chance.
+
+    The mean over draws of the labels that are known in ``y``, each with its probability.
+    """
+    rng = np.random.default_rng(0)
+    if task == "multiclass":
+        predicted = predicted.max(axis=1, keepdims=True)
+        y = np.zeros_like(predicted)
+    draws = (np.where(np.isnan(y), np.nan, rng.random(y.shape) < predicted) for _ in range(_DRAWS))
+    errors = [expected_calibration_error(drawn, predicted, "binary") for drawn in draws]
     defined = [error for error in errors if error is not None]
     return float(np.mean(defined)) if defined else None
 

@@ -154,7 +154,11 @@ def calibration_in_words(summary: Mapping[str, Any]) -> str:
     calibration = summary.get("together", {}).get("calibration")
     if calibration is None or calibration["test_error"] is None:
         return ""
-    return f"probabilities are {calibration['test_error']:.1%} off on average (calibration error of the test molecules)"
+    words = (
+        f"probabilities are {calibration['test_error']:.1%} off on average (calibration error of the test molecules)"
+    )
+    by_chance = calibration.get("test_error_by_chance")  # runs of before have none
+    return words if by_chance is None else f"{words}; of as many molecules {by_chance:.1%} would be chance alone"
 
 
 def weights_in_words(summary: Mapping[str, Any]) -> str:
