@@ -300,33 +300,6 @@ def test_labels_and_classes(task: str, tmp_path: Path) -> None:
     assert ((predicted >= 0) & (predicted <= 1)).all()
 
 
-def test_intervals_cover_what_they_promise() -> None:
-    rng = np.random.default_rng(0)
-    covered = []
-    for _ in range(60):
-        errors = rng.standard_t(3, size=(200, 1))
-        [width] = Blend(0.5, 0.5).with_intervals(errors, np.zeros_like(errors)).half_widths
-        covered.append((np.abs(rng.standard_t(3, size=2000)) <= width).mean())
-    assert 0.89 < np.mean(covered) < 0.92
-    assert Blend(0.5, 0.5).with_intervals(errors[:8], np.zeros((8, 1))).half_widths == ()
-
-
-def test_intervals_are_predicted(run: lspe.Run, tmp_path: Path) -> None:
-    model = lspe.load(run.path)
-    low, high = model.predict_interval(["CCO", "CCC"])
-    mean = model.predict(["CCO", "CCC"])
-    width = run.summary["together"]["intervals"]["half_widths"]["y"]
-    np.testing.assert_allclose(high - mean, width)
-    np.testing.assert_allclose(mean - low, width)
-    (tmp_path / "new.csv").write_text("smiles\nCCO\nCCC\n")
-    model.predict_table(tmp_path / "new.csv", tmp_path / "out.csv")
-    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    assert list(rows[0]) == ["smiles", "y_predicted", "y_sd", "y_low", "y_high", "reason"]
-    np.testing.assert_allclose([float(row["y_high"]) for row in rows], high, rtol=1e-5)
-    with pytest.raises(UserError, match="intervals are there for a table's regression"):
-        lspe.load([run.path, run.path]).predict_interval("CCO")
-
-
 def test_weights_follow_the_validation_part() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=(400, 1))

@@ -23,8 +23,9 @@ from lspe.data.splits import Splits
 from lspe.experiment import OWN
 from lspe.files import write_json
 from lspe.forest import Forest
-from lspe.predict.blend import COVERAGE, FOREST, Blend, best_shares
+from lspe.predict.blend import FOREST, Blend, best_shares
 from lspe.predict.calibration import calibration_error_by_chance, expected_calibration_error
+from lspe.predict.intervals import COVERAGE, mean_and_spread
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
 from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
@@ -34,22 +35,58 @@ Floats = NDArray[np.float64]
 MOST_FOR_A_FOREST = 50_000
 """Molecules a forest is grown on, whose descriptors are in memory together; of more, as many drawn at random."""
 _AT_ONCE = 10_000
+_WIDTHS = ("narrow", "usual", "wide")
+"""Half widths of intervals that a tenth, half and nine tenths of the test molecules stay below."""
 
 
 @dataclass(frozen=True)
 class Blended:
-    """What networks, forest and both together predict for some molecules, beside what is true."""
+    """What networks and trees say of some molecules, by themselves and together, beside what is true.
 
-    networks: SplitPredictions
-    forest: SplitPredictions | None
+    - `each`: of each network; where every molecule was held out by a single one, of that one;
+    - `kinds` [K, M, outputs]: of each kind of trees, and how much it counts; K is 0 without a forest.
+    """
+
+    each: tuple[SplitPredictions, ...]
+    kinds: Floats
+    shares: Floats
     weights: Blend
+
+    @classmethod
+    def of_networks(cls, each: tuple[SplitPredictions, ...]) -> Blended:
+        """Without a forest."""
+        return cls(each, np.empty((0, *each[0].predicted.shape)), np.empty(0), Blend(1.0, 0.0))
+
+    @property
+    def networks(self) -> SplitPredictions:
+        """The mean of the networks."""
+        return replace(self.each[0], predicted=np.mean([one.predicted for one in self.each], axis=0))
+
+    @property
+    def forest(self) -> SplitPredictions | None:
+        """The weighed mean of the trees."""
+        return replace(self.each[0], predicted=np.tensordot(self.shares, self.kinds, 1)) if len(self.kinds) else None
 
     @property
     def both(self) -> SplitPredictions:
         """The prediction that counts."""
-        forest = None if self.forest is None else self.forest.predicted
-        predicted = self.weights.together(self.networks.predicted, forest, self.networks.task)
-        return replace(self.networks, predicted=predicted)
+        networks, forest, intervals = self.networks, self.forest, self.weights.intervals
+        predicted = self.weights.together(
+            networks.predicted, None if forest is None else forest.predicted, networks.task
+        )
+        return replace(
+            networks,
+            predicted=predicted,
+            half_widths=None if intervals is None else intervals.half_widths(self.spread),
+        )
+
+    @property
+    def spread(self) -> Floats:
+        """How far networks and kinds of trees are apart, [M, outputs]."""
+        count = len(self.each)
+        weights = [np.full(count, self.weights.networks / count), self.weights.forest * self.shares]
+        values = np.concatenate([np.stack([one.predicted for one in self.each]), self.kinds])
+        return mean_and_spread(values, np.concatenate(weights))[1]
 
     def scores(self) -> dict[str, dict[str, float | None]]:
         """Of networks, forest and both."""
@@ -67,33 +104,20 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     if run.config.fold is not None:
         data = data.fold(run.config.fold)
     runs = open_runs(run.path, run.given)
-    held_out = [predict_split(one, data, "val") for one in runs]
-    test = _mean([predict_split(one, data, "test") for one in runs])
+    held_out = tuple(predict_split(one, data, "val") for one in runs)
     parts = [seen_by_member(one.config, data).splits for one in runs]
-    validation = together(held_out)
     if all(np.array_equal(part["val"], parts[0]["val"]) for part in parts):
-        validation, parts = _mean(held_out), parts[:1]
-    started = time.perf_counter()
-    if run.config.training.forest:
-        if run.config.dataset == OWN:
-            kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
-            forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
-        else:  # what a benchmark validates on is not learned from: the forest that is judged is the one that is kept
-            forest = _fit(data, data.splits["train"], threads)
-            kinds = _in_pieces(forest.predict_kinds, data, data.splits["val"])
-        shares = best_shares(validation.y, kinds, data.task)
-        of_validation = np.average(kinds, axis=0, weights=shares)
-        forest = forest.weighed(shares)
-        forest.save(run.path / FOREST)
-        weights = Blend.choose(validation.y, validation.predicted, of_validation, data.task)
-        on_val = Blended(validation, replace(validation, predicted=of_validation), weights)
-        of_test = _in_pieces(forest.predict, data, data.splits["test"])
-        on_test = Blended(test, replace(test, predicted=of_test), weights)
+        parts = parts[:1]
     else:
-        weights = Blend(1.0, 0.0)
-        on_val, on_test = Blended(validation, None, weights), Blended(test, None, weights)
+        held_out = (together(held_out),)
+    test = tuple(predict_split(one, data, "test") for one in runs)
+    started = time.perf_counter()
+    on_val, on_test = Blended.of_networks(held_out), Blended.of_networks(test)
+    if run.config.training.forest:
+        on_val, on_test = _with_forest(run, data, parts, on_val, on_test, threads)
+    weights = on_val.weights
     if data.task == "regression":
-        weights = weights.with_intervals(on_val.both.y, on_val.both.predicted)
+        weights = weights.with_intervals(on_val.both.predicted - on_val.both.y, on_val.spread)
     else:
         weights = weights.with_calibration(on_val.both.y, on_val.both.predicted, data.task)
     on_val, on_test = replace(on_val, weights=weights), replace(on_test, weights=weights)
@@ -103,9 +127,26 @@ def blend(run: Run, data: GraphData, *, threads: int = 1) -> Blended:
     return on_test
 
 
-def _mean(predictions: Sequence[SplitPredictions]) -> SplitPredictions:
-    """What several networks predict of the same graphs, as one."""
-    return replace(predictions[0], predicted=np.mean([one.predicted for one in predictions], axis=0))
+def _with_forest(
+    run: Run, data: GraphData, parts: Sequence[Splits], on_val: Blended, on_test: Blended, threads: int
+) -> tuple[Blended, Blended]:
+    """Grow the forest and choose how much each kind of trees, and then networks and forest count."""
+    if run.config.dataset == OWN:
+        kinds = np.concatenate([_held_out_kinds(data, part, threads) for part in parts], axis=1)
+        forest = _fit(data, np.sort(np.concatenate([data.splits["train"], data.splits["val"]])), threads)
+    else:  # what a benchmark validates on is not learned from: the forest that is judged is the one that is kept
+        forest = _fit(data, data.splits["train"], threads)
+        kinds = _in_pieces(forest.predict_kinds, data, data.splits["val"])
+    networks = on_val.networks
+    forest = forest.weighed(best_shares(networks.y, kinds, data.task))
+    forest.save(run.path / FOREST)
+    of_forest = np.tensordot(forest.shares, kinds, axes=1)
+    weights = Blend.choose(networks.y, networks.predicted, of_forest, data.task)
+    of_test = _in_pieces(forest.predict_kinds, data, data.splits["test"])
+    return (
+        replace(on_val, kinds=kinds, shares=forest.shares, weights=weights),
+        replace(on_test, kinds=of_test, shares=forest.shares, weights=weights),
+    )
 
 
 def _held_out_kinds(data: GraphData, part: Splits, threads: int) -> Floats:
@@ -149,12 +190,17 @@ def _add_to_summary(run: Run, parts: dict[str, Blended], seconds: float) -> None
         **{split: part.scores() for split, part in parts.items()},
         "forest_seconds": round(seconds, 1),
     }
-    if weights.half_widths:
+    if weights.intervals is not None:
         test = parts["test"].both
-        inside = (np.abs(test.predicted - test.y) <= np.array(weights.half_widths))[~np.isnan(test.y)]
+        assert test.half_widths is not None
+        inside = (np.abs(test.predicted - test.y) <= test.half_widths)[~np.isnan(test.y)]
+        quantiles = np.quantile(test.half_widths, [0.1, 0.5, 0.9], axis=0).T.tolist()
         scores["intervals"] = {
             "coverage": COVERAGE,
-            "half_widths": dict(zip(test.task_names, weights.half_widths, strict=True)),
+            "half_widths": {
+                name: dict(zip(_WIDTHS, values, strict=True))
+                for name, values in zip(test.task_names, quantiles, strict=True)
+            },
             "test_coverage": float(inside.mean()),
         }
     if weights.calibration is not None:

@@ -10,7 +10,6 @@ from lspe.plots.predictions import picture_of
 from lspe.plots.scores import training_curves
 from lspe.plots.style import save
 from lspe.plots.trust import picture_of_trust
-from lspe.predict.blend import Blend
 from lspe.predict.known import KNOWN, KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.splits import SplitPredictions, predict_split, together
@@ -42,8 +41,7 @@ def write_for_people(run: Run, data: GraphData, progress: Progress, threads: int
             tests[-1].write(one.path / "predictions.csv")
         name, figure = picture_of(together(tests))
         [picture] = save(figure, run.path / name, "png")
-        blended = Blend.read(run.path)
-        if blended is not None and (trust := picture_of_trust(together(tests), blended.half_widths)) is not None:
+        if is_blended(run) and (trust := picture_of_trust(together(tests))) is not None:
             save(trust[1], run.path / trust[0], "png")
         tables = run.path / ("predictions.csv" if len(tests) == 1 else "*/predictions.csv")
         progress.note(f"true and predicted values of the test {tests[0].level}s: {picture}, {tables}")

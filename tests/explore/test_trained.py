@@ -17,6 +17,7 @@ from lspe.explore.trained import Trained, principal_components, relative_change,
 from lspe.features import OGBFeatures
 from lspe.nn.topology import Topology
 from lspe.predict import load
+from lspe.predict.intervals import Intervals
 from tests.members import member, save
 
 IBUPROFEN = "CC(C)Cc1ccc(cc1)C(C)C(=O)O"
@@ -57,7 +58,7 @@ def test_predictions_are_those_of_predict(run_client: httpx.Client, run_folder: 
 
 def test_intervals_stand_beside_the_values(run_folder: Path) -> None:
     trained = Trained(run_folder)
-    trained.predictor.half_widths = np.array([0.7])
+    trained.predictor.intervals = Intervals((0.7,), (0.0,))
     (value,) = trained.predict("CCO").values
     assert (value.low, value.high) == (pytest.approx(value.value - 0.7), pytest.approx(value.value + 0.7))
 

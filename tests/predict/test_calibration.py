@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import lspe
 from lspe.cli.main import app
 from lspe.errors import UserError
-from lspe.plots.trust import intervals, picture_of_trust, reliability
+from lspe.plots.trust import reliability
 from lspe.predict.calibration import Calibration, calibration_error_by_chance, expected_calibration_error
 from lspe.predict.splits import SplitPredictions
 from lspe.training.summary import calibration_in_words
@@ -101,19 +101,6 @@ def test_the_error_by_chance_is_that_of_right_probabilities(task: str) -> None:
     assert calibration_error_by_chance(np.full((3, 1), np.nan), np.full((3, 1), 0.5), "binary") is None
 
 
-def test_intervals_hold_what_they_say() -> None:
-    """Over many draws, 90 % intervals of 200 held-out errors hold 90 % of new values."""
-    from lspe.predict.blend import Blend
-
-    rng = np.random.default_rng(0)
-    held = []
-    for _ in range(200):
-        errors = rng.standard_t(4, (400, 1))
-        blend = Blend(1.0, 0.0).with_intervals(errors[:200], np.zeros((200, 1)))
-        held.append((np.abs(errors[200:]) <= blend.half_widths[0]).mean())
-    assert np.mean(held) == pytest.approx(0.9, abs=0.01)
-
-
 @pytest.fixture(scope="module", params=["binary", "multiclass"])
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, session_cache: None, few_trees: None
@@ -182,7 +169,6 @@ def test_a_run_without_its_molecules_has_none_near(tmp_path: Path) -> None:
 
 
 def test_pictures_of_trust() -> None:
-    rng = np.random.default_rng(0)
     y, predicted = overconfident(300, 0)
     about = {"names": {"row": np.arange(300)}}
     labels = SplitPredictions(
@@ -190,10 +176,3 @@ def test_pictures_of_trust() -> None:
     )
     [axes] = reliability(labels).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
-    numbers = SplitPredictions(
-        "graph", "regression", ("z",), (), rng.normal(size=(300, 1)), np.zeros((300, 1)), **about
-    )
-    [axes] = intervals(numbers, [1.0]).axes
-    held = np.mean(np.abs(numbers.y) <= 1)
-    assert f"{held:.0%} of 300 true values inside" in axes.get_xlabel()
-    assert picture_of_trust(numbers, ()) is None

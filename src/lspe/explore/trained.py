@@ -60,8 +60,8 @@ class Trained:
             found = self._apply(smiles)
         unknown = [None] * len(self._names)
         spread = unknown if found.sd is None else found.sd[0].tolist()
-        half = self.predictor.half_widths
-        low, high = ((found.mean[0] + sign * half).tolist() if len(half) else unknown for sign in (-1, 1))
+        half = found.half_widths
+        low, high = (unknown if half is None else (found.mean + sign * half)[0].tolist() for sign in (-1, 1))
         columns = zip(self._names, found.mean[0].tolist(), spread, low, high, strict=True)
         return Prediction(
             values=[

@@ -65,14 +65,19 @@ class Forest:
 
     def predict(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
         """Values, or probabilities, [M, outputs]."""
-        shares = [trees.share for trees in self.targets[0]]
-        return np.asarray(np.average(self.predict_kinds(descriptors, extra), axis=0, weights=shares))
+        return np.asarray(np.tensordot(self.shares, self.predict_kinds(descriptors, extra), axes=1))
 
     def predict_kinds(self, descriptors: Mapping[DescriptorKind, Array], extra: Array | None = None) -> Floats:
         """The same of each kind of trees, [kinds, M, outputs]."""
         columns = _columns(descriptors, extra)
         each = [np.stack([trees.predict(columns) for trees in target]) for target in self.targets]
         return np.concatenate(each, axis=2)
+
+    @property
+    def shares(self) -> Floats:
+        """How much each kind of trees counts, 1 in all."""
+        shares = np.array([trees.share for trees in self.targets[0]])
+        return shares / shares.sum()
 
     def weighed(self, shares: Sequence[float]) -> Forest:
         """The same trees, of which each kind counts as much as its share says, for all targets."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from lspe.predict.predictions import Floats
 from lspe.predict.splits import SplitPredictions
 
 
-def picture_of_trust(test: SplitPredictions, half_widths: Sequence[float]) -> tuple[str, Any] | None:
+def picture_of_trust(test: SplitPredictions) -> tuple[str, Any] | None:
     """The picture that fits the task, and its name, ``intervals`` or ``reliability``; ``None`` without intervals."""
     if test.task != "regression":
         return "reliability", reliability(test)
-    return ("intervals", intervals(test, half_widths)) if half_widths else None
+    return None if test.half_widths is None else ("intervals", intervals(test, test.half_widths))
 
 
 def reliability(test: SplitPredictions) -> Any:
@@ -57,8 +56,11 @@ def _by_bin(true: Floats, probability: Floats) -> tuple[Floats, Floats, Floats]:
     return said, np.bincount(number, true, minlength=BINS)[filled] / count[filled], count[filled]
 
 
-def intervals(test: SplitPredictions, half_widths: Sequence[float]) -> Any:
-    """A panel per target: test molecules in order of their prediction, its interval, and the true values."""
+def intervals(test: SplitPredictions, half_widths: Floats) -> Any:
+    """A panel per target: test molecules in order of their prediction, its interval, and the true values.
+
+    ``half_widths`` [M, T] are those of the intervals.
+    """
     from matplotlib.figure import Figure
 
     names = test.task_names
@@ -74,9 +76,11 @@ def intervals(test: SplitPredictions, half_widths: Sequence[float]) -> Any:
             order = np.argsort(test.predicted[known, number])
             predicted, true = test.predicted[known, number][order], test.y[known, number][order]
             place = np.arange(len(true))
-            half = half_widths[number]
+            half = half_widths[known, number][order]
             inside = np.abs(true - predicted) <= half
-            axes.fill_between(place, predicted - half, predicted + half, color=OKABE_ITO[5], alpha=0.3, linewidth=0)
+            axes.fill_between(
+                place, predicted - half, predicted + half, step="mid", color=OKABE_ITO[5], alpha=0.3, linewidth=0
+            )
             axes.plot(place, predicted, color=OKABE_ITO[0], linewidth=1, label="predicted")
             axes.scatter(place[inside], true[inside], s=8, color=MUTED, label="true")
             axes.scatter(place[~inside], true[~inside], s=10, color=OKABE_ITO[4], label="true, outside")

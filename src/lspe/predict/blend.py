@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,13 +16,11 @@ from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.nn import Network
 from lspe.predict.calibration import Calibration
+from lspe.predict.intervals import Intervals
 from lspe.training.run import Run, open_runs
 
 BLEND = "blend.json"
 FOREST = "forest.lspe"
-
-COVERAGE = 0.9
-"""The share of true values that intervals are to hold."""
 
 Floats = NDArray[np.float64]
 _WORTH_OF_ALIKE = 10
@@ -34,13 +31,13 @@ _WORTH_OF_ALIKE = 10
 class Blend:
     """The weights of the mean of all networks and of the forest, which add up to 1, and how far to trust both.
 
-    Of a regression, the prediction ± ``half_widths`` [T] holds the true value of :data:`COVERAGE` of new molecules, as
-    long as these are like those the model was trained on. Probabilities are calibrated, see :class:`Calibration`.
+    Numbers have :class:`Intervals`, which hold for molecules like those the model was trained on; probabilities are
+    calibrated, see :class:`Calibration`.
     """
 
     networks: float
     forest: float
-    half_widths: tuple[float, ...] = ()
+    intervals: Intervals | None = None
     calibration: Calibration | None = None
 
     @classmethod
@@ -49,19 +46,9 @@ class Blend:
         weight = best_shares(y, np.stack([networks, forest]), task)[0]
         return cls(weight, round(1 - weight, 3))
 
-    def with_intervals(self, y: Floats, predicted: Floats) -> Blend:
-        """With intervals by the errors of molecules that were not trained on (split conformal prediction).
-
-        Of n errors the ⌈(n + 1) · coverage⌉-th smallest; where these are too few to say, there is no interval.
-        """
-        widths = []
-        for errors in np.abs(predicted - y).T:
-            known = np.sort(errors[~np.isnan(errors)])
-            rank = math.ceil((len(known) + 1) * COVERAGE)
-            if rank > len(known):
-                return self
-            widths.append(float(known[rank - 1]))
-        return replace(self, half_widths=tuple(widths))
+    def with_intervals(self, errors: Floats, spread: Floats) -> Blend:
+        """With intervals by the errors [M, T] of molecules that were not trained on, and how far models are apart."""
+        return replace(self, intervals=Intervals.fit(errors, spread))
 
     def with_calibration(self, y: Floats, predicted: Floats, task: TaskKind) -> Blend:
         """With calibrated probabilities, by molecules that were not trained on."""
@@ -84,10 +71,13 @@ class Blend:
             return None
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            widths = tuple(float(one) for one in values.get("half_widths", ()))
-            given = values.get("calibration")
-            calibration = None if given is None else Calibration.from_dict(given)
-            weights = cls(float(values["networks"]), float(values["forest"]), widths, calibration)
+            intervals, calibration = values.get("intervals"), values.get("calibration")
+            weights = cls(
+                float(values["networks"]),
+                float(values["forest"]),
+                None if intervals is None else Intervals.from_dict(intervals),
+                None if calibration is None else Calibration.from_dict(calibration),
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{path} is damaged ({error}): put back a copy of it, or train again") from None
         if not (0 <= weights.networks <= 1 and abs(weights.networks + weights.forest - 1) < 1e-6):

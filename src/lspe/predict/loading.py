@@ -51,7 +51,7 @@ def load(runs: Paths, *, which: Which = "reported", device: str = "auto", networ
         networks,
         forests=[unit.forest for unit in grown if unit.forest is not None],
         weights=[*shares, *(unit.blend.forest for unit in grown)],
-        half_widths=alone.half_widths,
+        intervals=alone.intervals,
         calibration=alone.calibration,
         known=_known(paths[0]) if len(paths) == 1 else None,
         device=device,

@@ -20,13 +20,14 @@ from lspe.experiment.value import Experiment
 from lspe.files import check_folder_of
 from lspe.forest import Forest
 from lspe.predict.calibration import Calibration
+from lspe.predict.intervals import Intervals
 from lspe.predict.known import KnownMolecules
 from lspe.predict.member import Member
 from lspe.predict.predictor import Predictor
 from lspe.training.run import Interface
 
 MODEL_SUFFIX = ".lspe"
-FORMAT = 1
+FORMAT = 2
 _NAME = "lspe model"
 
 
@@ -57,7 +58,7 @@ def save_model(predictor: Predictor, path: str | os.PathLike[str], *, card: str 
             "forests": [forest.about() for forest in predictor.forests],
             "weights": predictor.weights.tolist(),
             "calibration": None if predictor.calibration is None else predictor.calibration.to_dict(),
-            "half_widths": predictor.half_widths.tolist(),
+            "intervals": None if predictor.intervals is None else predictor.intervals.to_dict(),
             "known": known is not None,
             "card": card,
         }
@@ -97,7 +98,7 @@ def open_model(path: Path, *, device: str = "auto") -> Predictor:
                 Forest.from_arrays(file.arrays, one, f"forest{number}/") for number, one in enumerate(about["forests"])
             ],
             weights=about["weights"],
-            half_widths=about["half_widths"],
+            intervals=None if about["intervals"] is None else Intervals.from_dict(about["intervals"]),
             calibration=None if about["calibration"] is None else Calibration.from_dict(about["calibration"]),
             known=KnownMolecules.from_arrays(file.arrays, "known/") if about["known"] else None,
             card=about["card"],

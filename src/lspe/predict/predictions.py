@@ -13,6 +13,7 @@ from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.links import LinkGraphs
 from lspe.data.words import Level
+from lspe.predict.intervals import Intervals, mean_and_spread
 from lspe.predict.member import Vectors
 
 Floats = NDArray[np.float64]
@@ -24,8 +25,10 @@ class Predictions:
 
     - `mean` [M, outputs]: values in original units, or probabilities; NaN where there is a reason. Where nodes or
       edges are predicted, a row for each of them in the molecules that could be read.
-    - `sd`, of the same shape: the standard deviation over networks and forests, weighted as they are; ``None`` of a
-      single network.
+    - `sd`, of the same shape: the standard deviation over networks and kinds of trees, weighted as they are; ``None``
+      of a single network.
+    - `half_widths`, of the same shape: of the intervals that hold 90 % of the true values; ``None`` where there are
+      none.
     - `reasons`: why the molecule in this row has no value.
     - `count`: M, of all molecules.
     - `row_of` [R]: the molecule each row of `mean` belongs to.
@@ -35,6 +38,7 @@ class Predictions:
 
     mean: Floats
     sd: Floats | None
+    half_widths: Floats | None
     reasons: dict[int, str]
     count: int
     row_of: NDArray[np.int64]
@@ -69,8 +73,9 @@ def combined(
     level: Level,
     vectors: Vectors,
     calibrated: Callable[[Floats], Floats],
+    intervals: Intervals | None,
 ) -> Predictions:
-    """What networks and forests say together, each ``values[n]`` [R, outputs] counting as much as its weight."""
+    """What networks and trees say together, each ``values[n]`` [R, outputs] counting as much as its weight."""
     overflow = ~np.isfinite(values).all(axis=(0, 2))
     values[:, overflow] = np.nan
     graphs = molecules.graphs
@@ -81,8 +86,7 @@ def combined(
     reasons = dict(molecules.reasons)
     for row in row_of[overflow].tolist():
         reasons[row] = "makes the network overflow: its output is not a number"
-    mean = np.tensordot(weights, values, axes=1)
-    sd = np.sqrt(np.tensordot(weights, (values - mean) ** 2, axes=1))
+    mean, sd = mean_and_spread(values, weights)
     mean = calibrated(mean)
     if level == "graph":
         mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
@@ -90,6 +94,7 @@ def combined(
     return Predictions(
         mean,
         sd if len(weights) > 1 else None,
+        None if intervals is None else intervals.half_widths(sd),
         reasons,
         molecules.count,
         row_of,

@@ -18,6 +18,7 @@ from lspe.errors import UserError
 from lspe.forest import KINDS, Forest
 from lspe.predict.calibration import Calibration
 from lspe.predict.graphs import is_graph, pack_graphs
+from lspe.predict.intervals import Intervals
 from lspe.predict.known import KnownMolecules, Neighbour, fingerprints_of
 from lspe.predict.member import GraphsWithEncodings, Member, check_same_kind
 from lspe.predict.molecules import AT_ONCE, as_texts, check_molecules_fit, pieces_of, read_pieces
@@ -45,7 +46,7 @@ class Predictor:
         task: ``regression``, ``binary`` or ``multiclass``.
         task_names: of the targets.
         class_names: of a multi-class target.
-        half_widths: of the intervals that hold 90 % of the true values, one per target; empty where there are none.
+        intervals: how wide those are that hold 90 % of the true values; ``None`` where there are none.
         calibration: what is done with probabilities so that they are frequencies; ``None`` where nothing is.
         known: the molecules it was trained on; ``None`` where they are not kept.
         card: of a model that was exported: what it was trained on, how good it is and where not to trust it.
@@ -59,7 +60,7 @@ class Predictor:
         *,
         forests: Sequence[Forest] = (),
         weights: Sequence[float] | None = None,
-        half_widths: Sequence[float] = (),
+        intervals: Intervals | None = None,
         calibration: Calibration | None = None,
         known: KnownMolecules | None = None,
         card: str = "",
@@ -74,7 +75,7 @@ class Predictor:
         if given.shape != (count,):
             raise ValueError(f"{given.shape} weights for {count} networks and forests")
         self.weights: Floats = given / given.sum()
-        self.half_widths = np.array(half_widths)
+        self.intervals = intervals
         self.calibration = calibration
         self.known = known
         self.card = card
@@ -142,15 +143,18 @@ class Predictor:
     def predict_interval(self, molecules: str | Iterable[str], **options: Any) -> tuple[Floats, Floats]:
         """The ends of intervals that hold 90 % of the true values, [M] or [M, outputs] each.
 
-        They are as wide as the errors on molecules that were held out in training, and hold for molecules like those;
-        `options` are those of :meth:`predict`.
+        They are as wide as the errors on molecules that were held out in training, wider where networks and trees are
+        further apart, and hold for molecules like those. `options` are ``extra`` and ``processes`` of :meth:`predict`.
         """
-        if not len(self.half_widths):
+        if self.intervals is None:
             raise UserError(
                 "intervals are there for a table's regression, of a single run with enough molecules to judge them by"
             )
-        mean = self.predict(molecules, **options)
-        half = self.half_widths[0] if mean.ndim == 1 else self.half_widths
+        parts = list(self._pieces(molecules, **{"processes": None, **options}))
+        mean, half = (
+            _without_single_axis(_stacked([getattr(part, name) for part in parts], self._outputs))
+            for name in ("mean", "half_widths")
+        )
         return mean - half, mean + half
 
     def embed(
@@ -339,8 +343,13 @@ class Predictor:
         first, *others = self.members
         values, vectors = first.apply(encoded)
         each = [values, *(member.values(encoded) for member in others)]
-        each += [forest.predict(molecules.descriptors, molecules.extra) for forest in self.forests]
-        return combined(np.stack(each), self.weights, molecules, self.level, vectors, self.calibrated)
+        weights = [*self.weights[: len(each)]]
+        for forest, weight in zip(self.forests, self.weights[len(each) :], strict=True):
+            each += [*forest.predict_kinds(molecules.descriptors, molecules.extra)]
+            weights += [*(weight * forest.shares)]
+        return combined(
+            np.stack(each), np.array(weights), molecules, self.level, vectors, self.calibrated, self.intervals
+        )
 
     def calibrated(self, mean: Floats) -> Floats:
         """Probabilities as frequencies, where it is known how."""

@@ -18,7 +18,7 @@ from lspe.experiment import Task
 from lspe.files import write_table
 from lspe.files.tables import DIGITS
 from lspe.predict.member import GraphsWithEncodings, Member
-from lspe.predict.naming import output_names
+from lspe.predict.naming import HIGH, LOW, output_names
 from lspe.training.fitting import seen_by_member
 from lspe.training.objective import Objective
 from lspe.training.run import Run
@@ -33,7 +33,8 @@ class SplitPredictions:
     - `names`: columns [M] that say of what: ``row``, the graph's row in the table it comes from, else its number in
       the data; of nodes ``graph`` and ``node``, its number within the graph; of edges and links ``graph``, ``source``
       and ``target``;
-    - `molecules`: SMILES and names [M] by the columns they are written to, where there are any.
+    - `molecules`: SMILES and names [M] by the columns they are written to, where there are any;
+    - `half_widths`: of the intervals around `predicted`, of the same shape, where there are any.
     """
 
     level: Level
@@ -44,21 +45,26 @@ class SplitPredictions:
     predicted: NDArray[np.float64]
     names: dict[str, NDArray[np.int64]]
     molecules: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    half_widths: NDArray[np.float64] | None = None
 
     def write(self, path: Path) -> None:
         """As a table, a row per graph, node, edge or link."""
-        outputs = output_names(self.task, self.task_names, self.class_names)
+        about = (self.task, self.task_names, self.class_names)
+        columns = dict(zip(output_names(*about), self.predicted.T, strict=True))
+        if self.half_widths is not None:
+            for what, ends in ((LOW, self.predicted - self.half_widths), (HIGH, self.predicted + self.half_widths)):
+                columns |= dict(zip(output_names(*about, what), ends.T, strict=True))
         names = np.stack([*self.names.values()], axis=1).tolist()
         rows = []
-        everything = zip(names, self.y.tolist(), self.predicted, strict=True)
+        everything = zip(names, self.y.tolist(), np.stack([*columns.values()], axis=1), strict=True)
         for position, (name, true, predicted) in enumerate(everything):
             labels = [self.class_names[int(true)]] if self.task == "multiclass" else [_rounded(one) for one in true]
             rows.append(
                 {
                     **dict(zip(self.names, name, strict=True)),
-                    **{column: texts[position] for column, texts in self.molecules.items()},
+                    **{name: texts[position] for name, texts in self.molecules.items()},
                     **dict(zip(self.task_names, labels, strict=True)),
-                    **dict(zip(outputs, map(_rounded, predicted.tolist()), strict=True)),
+                    **dict(zip(columns, map(_rounded, predicted.tolist()), strict=True)),
                 }
             )
         write_table(path, rows)
@@ -116,6 +122,7 @@ def _names(graphs: PackedGraphs, level: Level) -> dict[str, NDArray[np.integer]]
 def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
     """The predictions of several runs of one experiment one after the other: of its folds, or of its seeds."""
     first = parts[0]
+    half_widths = [part.half_widths for part in parts if part.half_widths is not None]
     return SplitPredictions(
         first.level,
         first.task,
@@ -125,6 +132,7 @@ def together(parts: Sequence[SplitPredictions]) -> SplitPredictions:
         np.concatenate([part.predicted for part in parts]),
         {name: np.concatenate([part.names[name] for part in parts]) for name in first.names},
         {column: [text for part in parts for text in part.molecules[column]] for column in first.molecules},
+        np.concatenate(half_widths) if len(half_widths) == len(parts) else None,
     )
 
 

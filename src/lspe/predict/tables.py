@@ -171,7 +171,7 @@ def new_names(predictor: Predictor, taken: Sequence[str]) -> dict[str, bool]:
     names: dict[str, bool] = {}
     if predictor.task == "multiclass":
         names[f"{predictor.task_names[0]}_predicted"] = False
-    kinds = [None, *([SD] if len(predictor.weights) > 1 else []), *([LOW, HIGH] if len(predictor.half_widths) else [])]
+    kinds = [None, *([SD] if len(predictor.weights) > 1 else []), *([] if predictor.intervals is None else [LOW, HIGH])]
     for of_output in zip(*(output_names(*about, kind) for kind in kinds), strict=True):
         names |= dict.fromkeys(of_output, True)
     names[REASON] = False
@@ -190,8 +190,8 @@ def _not_taken(name: str, taken: Sequence[str]) -> str:
 def new_cells(predictor: Predictor, part: Predictions) -> Iterator[list[Cell]]:
     """What is added to each row."""
     columns = [part.mean] if part.sd is None else [part.mean, part.sd]
-    if len(predictor.half_widths):
-        columns += [part.mean - predictor.half_widths, part.mean + predictor.half_widths]
+    if part.half_widths is not None:
+        columns += [part.mean - part.half_widths, part.mean + part.half_widths]
     numbers = np.stack(columns, axis=2).reshape(len(part.mean), part.mean.shape[1] * len(columns))
     best = part.mean.argmax(axis=1).tolist()
     for molecule, values, likeliest in zip(part.row_of.tolist(), numbers.tolist(), best, strict=True):

@@ -144,9 +144,16 @@ def intervals_in_words(summary: Mapping[str, Any]) -> str:
     intervals = summary.get("together", {}).get("intervals")
     if intervals is None:
         return ""
-    widths = ", ".join(f"{name} ± {width:.3g}" for name, width in intervals["half_widths"].items())
+    widths = ", ".join(f"{name} ± {_width_in_words(**widths)}" for name, widths in intervals["half_widths"].items())
     held = f"{intervals['coverage']:.0%} of new values are expected within {widths}"
     return f"{held}; {intervals['test_coverage']:.0%} of the test values are"
+
+
+def _width_in_words(narrow: float, usual: float, wide: float) -> str:
+    """Intervals are wider where networks and trees differ more."""
+    if f"{narrow:.2g}" == f"{wide:.2g}":
+        return f"{usual:.3g}"
+    return f"{usual:.3g} ({narrow:.3g} to {wide:.3g}, by how far the models are apart)"
 
 
 def calibration_in_words(summary: Mapping[str, Any]) -> str:
