@@ -122,7 +122,8 @@ def test_a_model_that_does_not_fit_together_is_refused(exported: Path, tmp_path:
         (first, "does not fit together"),
         ({**about, "members": [{}]}, "does not fit together"),
         ({**about, "weights": [1.0]}, "does not fit together"),
-        ({**about, "format": 2}, "the model has format 2; this lspe reads format 1"),
+        ({**about, "intervals": {"constants": [1.0, 1.0], "slopes": [0.0, 0.0]}}, "there are intervals of 2 targets"),
+        ({**about, "format": 1}, "the model has format 1; this lspe reads format 2"),
     ):
         with ArrayWriter(tmp_path / "other.lspe") as writer:
             for name, array in file.arrays.items():

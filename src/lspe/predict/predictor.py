@@ -88,6 +88,9 @@ class Predictor:
         self.fragments = first.fragments
         self.extra_names = first.interface.extra_names
         self.reasons: dict[int, str] = {}
+        targets = len(self.task_names)
+        if intervals is not None and {len(intervals.constants), len(intervals.slopes)} != {targets}:
+            raise UserError(f"there are intervals of {len(intervals.constants)} targets; {first.name} has {targets}")
         for other in self.members[1:]:
             check_same_kind(first, other)
         for member in self.members:
