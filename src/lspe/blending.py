@@ -25,7 +25,7 @@ from lspe.files import write_json
 from lspe.forest import Forest
 from lspe.predict.blend import FOREST, Blend, best_shares
 from lspe.predict.calibration import calibration_error_by_chance, expected_calibration_error
-from lspe.predict.intervals import COVERAGE, mean_and_spread
+from lspe.predict.intervals import COVERAGE, spread_of_one_network
 from lspe.predict.splits import SplitPredictions, predict_split, scores_by_target, scores_of, together
 from lspe.training.fitting import seen_by_member
 from lspe.training.run import SUMMARY, Run, go_on_with, open_runs
@@ -82,11 +82,11 @@ class Blended:
 
     @property
     def spread(self) -> Floats:
-        """How far networks and kinds of trees are apart, [M, outputs]."""
+        """How far a network and the kinds of trees are apart, [M, outputs]."""
         count = len(self.each)
         weights = [np.full(count, self.weights.networks / count), self.weights.forest * self.shares]
         values = np.concatenate([np.stack([one.predicted for one in self.each]), self.kinds])
-        return mean_and_spread(values, np.concatenate(weights))[1]
+        return spread_of_one_network(values, np.concatenate(weights), count)
 
     def scores(self) -> dict[str, dict[str, float | None]]:
         """Of networks, forest and both."""

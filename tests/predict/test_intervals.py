@@ -15,6 +15,7 @@ from lspe.plots.trust import intervals, picture_of_trust
 from lspe.predict.blend import Blend
 from lspe.predict.intervals import Intervals, mean_and_spread
 from lspe.predict.model_file import save_model
+from lspe.predict.predictor import Predictor
 from lspe.predict.splits import SplitPredictions
 from lspe.training.summary import intervals_in_words
 from tests.small import SMILES, write_table
@@ -117,14 +118,19 @@ def test_they_are_predicted_as_they_were_scored(run: lspe.Run, tmp_path: Path) -
         lspe.load([run.path, run.path]).predict_interval("CCO")
 
 
-def test_they_widen_with_the_spread(run: lspe.Run) -> None:
+def test_they_widen_with_the_spread_of_a_network_and_the_trees(run: lspe.Run) -> None:
+    """Of several networks the mean of what each has beside the trees: so held-out molecules have it too."""
     model = lspe.load(run.path)
     model.intervals = Intervals((0.5,), (2.0,))
     smiles = ["CCO", "CCC", "c1ccccc1"]
-    mean, sd = model.predict(smiles, return_std=True)
+    weights = [model.weights[:-1].sum(), model.weights[-1]]
+    of_each = [Predictor([one], forests=model.forests, weights=weights) for one in model.members]
+    spread = np.mean([one.predict(smiles, return_std=True)[1] for one in of_each], axis=0)
+    mean = model.predict(smiles)
     low, high = model.predict_interval(smiles)
-    np.testing.assert_allclose(high - mean, 0.5 + 2 * sd)
-    np.testing.assert_allclose(mean - low, 0.5 + 2 * sd)
+    assert (spread > 0).all()
+    np.testing.assert_allclose(high - mean, 0.5 + 2 * spread)
+    np.testing.assert_allclose(mean - low, 0.5 + 2 * spread)
 
 
 def test_a_damaged_blend_is_refused(run: lspe.Run) -> None:

@@ -1,9 +1,10 @@
-r"""Intervals that hold 90 % of the true values: wider where the models that predict as one are further apart.
+r"""Intervals that hold 90 % of the true values: wider where the networks and trees that predict as one are apart.
 
-The half width of target t is :math:`w_t = a_t + b_t s_t`, where :math:`s` is the standard deviation over the networks
-and kinds of trees, each counting as much as it does in the prediction. Of molecules that were held out, whose errors
-are known, the share of the constant a and of the spread is the one with the best interval score [Gneiting and Raftery
-2007, equation 43], and both are scaled so that the intervals hold what they say (split conformal prediction).
+The half width of target t is :math:`w_t = a_t + b_t s_t`, where :math:`s` is the standard deviation over a network and
+the kinds of trees, each counting as much as it does in the prediction, and of several networks the mean of those. Of
+molecules that were held out, whose errors are known, the share of the constant a and of the spread is the one with the
+best interval score [Gneiting and Raftery 2007, equation 43], and both are scaled so that the intervals hold what they
+say (split conformal prediction). Without trees all are of one width.
 """
 
 from __future__ import annotations
@@ -64,6 +65,17 @@ def mean_and_spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """The mean [M, outputs] of what models say, ``values`` [models, M, outputs], and their standard deviation."""
     mean = np.tensordot(weights, values, axes=1)
     return mean, np.sqrt(np.tensordot(weights, (values - mean) ** 2, axes=1))
+
+
+def spread_of_one_network(values: Floats, weights: Floats, networks: int) -> Floats:
+    """How far a network and the kinds of trees are apart, [M, outputs], as if each network stood for all of them.
+
+    The first of `values` [models, M, outputs] are of networks. A molecule that is held out is so by one network alone,
+    while all of them predict a new one: only what each has by itself is alike for both, so its mean is what tells.
+    """
+    counts = np.array([weights[:networks].sum(), *weights[networks:]])
+    of_each = [mean_and_spread(np.stack([network, *values[networks:]]), counts)[1] for network in values[:networks]]
+    return np.mean(of_each, axis=0)
 
 
 def _best_line(error: Floats, spread: Floats) -> tuple[float, float]:

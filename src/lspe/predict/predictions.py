@@ -13,7 +13,7 @@ from lspe.data import PackedGraphs
 from lspe.data.molecules.conversion import MoleculeGraphs
 from lspe.data.packed.links import LinkGraphs
 from lspe.data.words import Level
-from lspe.predict.intervals import Intervals, mean_and_spread
+from lspe.predict.intervals import Intervals, mean_and_spread, spread_of_one_network
 from lspe.predict.member import Vectors
 
 Floats = NDArray[np.float64]
@@ -69,13 +69,14 @@ class Embeddings:
 def combined(
     values: Floats,
     weights: Floats,
+    networks: int,
     molecules: MoleculeGraphs,
     level: Level,
     vectors: Vectors,
     calibrated: Callable[[Floats], Floats],
     intervals: Intervals | None,
 ) -> Predictions:
-    """What networks and trees say together, each ``values[n]`` [R, outputs] counting as much as its weight."""
+    """What networks, the first ones, and trees say together, each ``values[n]`` [R, outputs] with its weight."""
     overflow = ~np.isfinite(values).all(axis=(0, 2))
     values[:, overflow] = np.nan
     graphs = molecules.graphs
@@ -88,13 +89,15 @@ def combined(
         reasons[row] = "makes the network overflow: its output is not a number"
     mean, sd = mean_and_spread(values, weights)
     mean = calibrated(mean)
+    half = None if intervals is None else intervals.half_widths(spread_of_one_network(values, weights, networks))
     if level == "graph":
         mean, sd = _in_rows(mean, row_of, molecules.count), _in_rows(sd, row_of, molecules.count)
+        half = None if half is None else _in_rows(half, row_of, molecules.count)
         row_of = np.arange(molecules.count)
     return Predictions(
         mean,
         sd if len(weights) > 1 else None,
-        None if intervals is None else intervals.half_widths(sd),
+        half,
         reasons,
         molecules.count,
         row_of,
