@@ -52,6 +52,16 @@ def test_the_command_line_predicts_with_it(run: lspe.Run, exported: Path, tmp_pa
     new.write_text("smiles,y\nCCO,103\n")
     result = CliRunner().invoke(app, ["evaluate", str(exported), str(new)], catch_exceptions=False)
     assert "1 molecule " in result.output
+    assert "left out" not in result.output
+
+
+def test_rows_that_are_not_scored_are_named(exported: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("smiles,y\nCCO,103\nC1C,100\nCCC,\nCCN,<90\nCC,99\n")
+    result = CliRunner().invoke(app, ["evaluate", str(exported), str(new)], catch_exceptions=False)
+    assert "2 molecules " in result.stdout
+    assert "3 of 5 rows left out: row 3, column 'smiles': 'C1C' is not a SMILES" in result.stderr
+    assert "row 4, column 'y': '' is no label; row 5, column 'y': '<90' is a limit" in result.stderr
 
 
 def test_the_card_says_what_it_is(exported: Path) -> None:

@@ -75,12 +75,15 @@ def _on_own_data(run: Path, split: SplitName, weights: Which, root: Path | None)
 
 
 def _on_table(run: Path, table: Path, weights: Which) -> dict[str, Any]:
-    """Of all that predicts as one, and of each target where there are several."""
+    """Of all that predicts as one, and of each target where there are several; rows that are not scored are named."""
+    from lspe.data.report import first_few
     from lspe.predict import load
     from lspe.predict.scoring import predict_labelled
 
-    predictions = predict_labelled(load(run, which=weights), table)
-    count = len(predictions.y)
+    predictions, report = predict_labelled(load(run, which=weights), table)
+    count = report.used
+    if count < report.rows:
+        typer.echo(f"{report.rows - count:,} of {report.rows:,} rows left out: {first_few(report.findings)}", err=True)
     return _of_all_together(f"{count} molecule{'s' if count != 1 else ''}", predictions)
 
 

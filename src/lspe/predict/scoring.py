@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lspe.data import DataError, GraphData, read_table
 from lspe.data.packed.container import Array
+from lspe.data.report import Finding, Report
 from lspe.data.table.table import Table
 from lspe.predict.predictor import Predictor
 from lspe.predict.splits import SplitPredictions
@@ -16,8 +17,8 @@ from lspe.predict.splits import SplitPredictions
 
 def predict_labelled(
     predictor: Predictor, table: str | os.PathLike[str], *, smiles_column: str | None = None
-) -> SplitPredictions:
-    """True and predicted values of a table with the targets the model was trained on; bad rows are left out."""
+) -> tuple[SplitPredictions, Report]:
+    """True and predicted values of a table with the targets the model was trained on, and which rows are left out."""
     trained_on = predictor.members[0].experiment.table
     given = smiles_column or (None if trained_on is None else trained_on.smiles)
     read = read_table(
@@ -36,7 +37,14 @@ def predict_labelled(
     if not readable.any():
         raise DataError(f"{table}: no molecule of the column {read.smiles_column!r} could be read")
     kept = rows[readable]
-    return SplitPredictions(
+    unreadable = [
+        Finding(int(read.numbers[row]), read.smiles_column, read.smiles[row], predictor.reasons[one], "left out")
+        for one, row in enumerate(rows.tolist())
+        if one in predictor.reasons
+    ]
+    findings = sorted([*read.findings, *unreadable], key=lambda one: one.row)
+    report = Report(len(read), len(kept), tuple(findings))
+    predictions = SplitPredictions(
         "graph",
         predictor.task,
         predictor.task_names,
@@ -46,6 +54,7 @@ def predict_labelled(
         {"row": read.numbers[kept]},
         {"smiles": [read.smiles[row] for row in kept.tolist()]},
     )
+    return predictions, report
 
 
 def predict_test(predictor: Predictor, data: GraphData) -> SplitPredictions:
