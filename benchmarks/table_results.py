@@ -27,8 +27,9 @@ def tabulate(out: Path, methods: Iterable[str], sizes: Sequence[int | None] = (N
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+NETWORK_ALONE = "one network without descriptors"
 PARTS: dict[str, Callable[[dict[str, Any]], list[float]]] = {
-    "one network without descriptors": lambda found: _of_members(found, with_descriptors=False),
+    NETWORK_ALONE: lambda found: _of_members(found, with_descriptors=False),
     "one network with them": lambda found: _of_members(found, with_descriptors=True),
     "all networks": lambda found: [found["alone"]["networks"][found["metric"]]],
     "forest": lambda found: [found["alone"]["forest"][found["metric"]]],
@@ -36,15 +37,23 @@ PARTS: dict[str, Callable[[dict[str, Any]], list[float]]] = {
 }
 
 
-def tabulate_parts(out: Path) -> str:
-    """What each part of our default has by itself; of one network the mean over those of the kind."""
+def tabulate_parts(out: Path, without_descriptors: str) -> str:
+    """What each part of our default has by itself; of one network the mean over those of the kind.
+
+    Where all of its networks have descriptors, those of the method `without_descriptors` stand beside them.
+    """
     rows = [["table", *PARTS], ["---"] * (len(PARTS) + 1)]
     for table in TABLES:
         for name, splits in (("random", SPLITS[:-1]), ("scaffold", SPLITS[-1:])):
-            found = _found([place_of(out, Job(table, split), "lspe") for split in splits])
-            found = [one for one in found if "members" in one and "alone" in one]
+            default, without = (
+                _found([place_of(out, Job(table, split), method) for split in splits])
+                for method in ("lspe", without_descriptors)
+            )
+            found = [one for one in default if "members" in one and "alone" in one]
             if found:
-                scores = [[np.mean(values) for one in found if (values := part(one))] for part in PARTS.values()]
+                parts = {name: [part(one) for one in found] for name, part in PARTS.items()}
+                parts[NETWORK_ALONE] += [_of_members(one, with_descriptors=False) for one in without]
+                scores = [[np.mean(values) for values in part if values] for part in parts.values()]
                 rows.append([f"{table}, {name}", *(f"{np.mean(each):.3f}" if each else "" for each in scores)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

@@ -41,10 +41,11 @@ from lspe.predict.calibration import BINS, bins_of
 from lspe.training import Run, open_runs
 
 START = Path(__file__).parents[1] / "results" / "pretraining" / "network"
+NO_DESCRIPTORS = "networks, no descriptors"
 NO_FOREST, HALF_RATE = "training.forest=false", "training.protocol.lr=5e-4"
 OURS: dict[str, dict[str, Any]] = {
     "lspe": {},
-    "networks, no descriptors": {"descriptors": "none", "settings": [NO_FOREST]},
+    NO_DESCRIPTORS: {"descriptors": "none", "settings": [NO_FOREST]},
     "networks, half rate": {"settings": [NO_FOREST, HALF_RATE]},
     "lspe, pre-trained": {"start": START, "settings": [HALF_RATE]},
 }
@@ -247,7 +248,7 @@ def main(words: list[str] | None = None) -> None:
         print(f"{path.stem}: {result['score']:.4f} in {result['seconds']:.0f} s", file=sys.stderr)
     print(
         tabulate(arguments.out, METHODS, arguments.sizes),
-        tabulate_parts(arguments.out),
+        tabulate_parts(arguments.out, NO_DESCRIPTORS),
         tabulate_variants(arguments.out, list(OURS)[1:]),
         tabulate_trust(arguments.out),
         sep="\n\n",

@@ -209,7 +209,11 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     parts["members"] = [{"descriptors": kind, "score": score} for kind, score in kinds]
     place_of(tmp_path / "out", Job("small", "scaffold"), "lspe").write_text(json.dumps({**found, **parts}))
     row = "| small, scaffold | 0.400 | 0.600 | 0.800 | 0.900 | 0.950 |"
-    assert row in table_results.tabulate_parts(tmp_path / "out")
+    assert row in table_results.tabulate_parts(tmp_path / "out", "plain")
+    alone = {"members": [{"descriptors": "none", "score": 0.6}]}
+    place_of(tmp_path / "out", Job("small", "scaffold"), "plain").write_text(json.dumps(alone))
+    row = row.replace("0.400", "0.500")
+    assert row in table_results.tabulate_parts(tmp_path / "out", "plain")
     row = "| small | calibration error | 0.030 (0.030 to 0.030) | 0.030 (0.030 to 0.030) | 0.050 |"
     assert row in table_results.tabulate_trust(tmp_path / "out")
 
