@@ -350,9 +350,16 @@ class Predictor:
         for forest, weight in zip(self.forests, self.weights[len(each) :], strict=True):
             each += [*forest.predict_kinds(molecules.descriptors, molecules.extra)]
             weights += [*(weight * forest.shares)]
-        values = np.stack(each)
-        about = (molecules, self.level, vectors, self.calibrated, self.intervals)
-        return combined(values, np.array(weights), len(self.members), *about)
+        return combined(
+            np.stack(each),
+            np.array(weights),
+            len(self.members),
+            molecules,
+            self.level,
+            vectors,
+            self.calibrated,
+            self.intervals,
+        )
 
     def calibrated(self, mean: Floats) -> Floats:
         """Probabilities as frequencies, where it is known how."""
