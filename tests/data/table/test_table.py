@@ -151,7 +151,7 @@ def test_class_names_are_kept_in_their_order(tmp_path: Path) -> None:
 
 def test_many_binary_targets_with_gaps(tmp_path: Path) -> None:
     path = rows(tmp_path / "t.csv", "smiles,id,a,b", ["7,1,", "8,,0", "9,0,1", "10,nan,NA"] * 3)
-    with pytest.raises(DataError, match="row 5, column 'a': 'nan' is no label"):
+    with pytest.raises(DataError, match="row 5, column 'a': 'nan' is no label, and the row has none of another"):
         read_table(path)
     table = read_table(path, on_invalid="skip")
     assert (table.task, table.target_columns) == ("binary", ("a", "b"))

@@ -141,8 +141,9 @@ def _labelled_rows(
         Finding(int(numbers[row]), column, value, problem, "counted as missing" if usable[row] else "left out")
         for row, column, value, problem in targets.problems
     ]
+    problem = "is no label" if len(names) == 1 else "is no label, and the row has none of another target"
     for row in np.setdiff1d(np.flatnonzero(~usable), unreadable).tolist():
-        findings.append(Finding(int(numbers[row]), names[0], values[names[0]][row], "is no label", "left out"))
+        findings.append(Finding(int(numbers[row]), names[0], values[names[0]][row], problem, "left out"))
     return usable, findings
 
 
