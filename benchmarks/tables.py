@@ -3,7 +3,7 @@
     python -m benchmarks.tables --out results/tables                    # everything that is not there yet
     python -m benchmarks.tables --tables freesolv esol --splits 0 1     # some of it
     python -m benchmarks.tables --peers PYTHON      # with LightGBM and chemprop, in an environment with the extra bench
-    python -m benchmarks.tables --sizes 100 300 1000                    # learning curves
+    python -m benchmarks.tables --sizes 100 300 1000 --picture curves.png                 # learning curves
     python -m benchmarks.tables --methods lspe "lspe, pre-trained"      # what a start from descriptors brings
 
 Tables are read from $LSPE_DATA. Each (table, split, method) leaves a small JSON file and is not done again. With
@@ -35,6 +35,7 @@ import numpy as np
 import pandas as pd
 
 import lspe
+from benchmarks.learning_curves import draw_learning_curves
 from benchmarks.table_jobs import SPLITS, TABLES, TOX21, Job, metric_of, place_of
 from benchmarks.table_results import tabulate, tabulate_parts, tabulate_trust, tabulate_variants
 from lspe.predict.calibration import BINS, bins_of
@@ -227,6 +228,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[None], help="molecules that are not tested")
+    parser.add_argument("--picture", type=Path, help="draw the scores of the methods at these sizes")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--runs", type=Path, help="keep our run folders here, and go on with those that are there")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -253,6 +255,8 @@ def main(words: list[str] | None = None) -> None:
         tabulate_trust(arguments.out),
         sep="\n\n",
     )
+    if arguments.picture is not None:
+        draw_learning_curves(arguments.out, arguments.methods, arguments.sizes, arguments.picture)
 
 
 if __name__ == "__main__":

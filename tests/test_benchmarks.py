@@ -19,6 +19,7 @@ from torch_geometric.data import Batch, Data
 from benchmarks import floor, pretraining, table_results, tables
 from benchmarks.cases import gine_layer
 from benchmarks.floor import products_of
+from benchmarks.learning_curves import draw_learning_curves, learning_curves
 from benchmarks.measure import Growth
 from benchmarks.message_passing import twin
 from benchmarks.molecules import write_table as write_molecules
@@ -284,6 +285,22 @@ def test_a_learning_curve_has_the_same_test_part(
     assert "| small, random, 9 molecules, roc_auc ↑ |" in table_results.tabulate(
         tmp_path / "out", tables.METHODS, (9, 18)
     )
+
+
+def test_learning_curves_are_of_splits_that_all_methods_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_small(monkeypatch)
+    scores = {("lspe", "0", 9): 0.6, ("lspe", "1", 9): 0.8, ("lspe", "0", 18): 0.9, ("lspe", "0", 27): 1.0}
+    scores |= {("other", "0", 9): 0.4, ("other", "1", 9): 0.5, ("other", "0", 18): 0.7, ("other", "1", 18): 0.0}
+    for (method, split, size), score in scores.items():
+        place_of(tmp_path, Job("small", split, size), method).write_text(json.dumps({"score": score}))
+    counts, lines = learning_curves(tmp_path, "small", ["lspe", "other"], [9, 18, 27]) or ([], {})
+    assert counts == [9, 18]
+    assert lines == {"lspe": pytest.approx([0.7, 0.9]), "other": pytest.approx([0.45, 0.7])}
+    assert learning_curves(tmp_path, "small", ["lspe", "other"], [9, 27]) is None
+    draw_learning_curves(tmp_path, ["lspe", "other"], [9, 18, 27], tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SystemExit, match="no table has two of these sizes"):
+        draw_learning_curves(tmp_path, ["lspe", "other"], [9, 27], tmp_path / "curves.png")
 
 
 def test_fragments_are_joined_to_new_molecules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
