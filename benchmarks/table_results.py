@@ -13,7 +13,7 @@ from lspe.experiment.task import LOWER_IS_BETTER
 
 
 def tabulate(out: Path, methods: Iterable[str], sizes: Sequence[int | None] = (None,)) -> str:
-    """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and mean seconds."""
+    """A row per table, random splits and scaffold split apart, a column per method: mean ± sd, and median seconds."""
     methods = list(methods)
     rows = [["table", *methods], ["---"] * (len(methods) + 1)]
     for table, size in itertools.product(TABLES, sizes):
