@@ -83,7 +83,7 @@ $(PEERS)/.installed: pyproject.toml constraints.txt
 	$(PEERS)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	@touch $@
 
-bench-tables: $(READY) $(PEERS)/.installed  ## our default against chemprop, forests and LightGBM on seven tables (hours)
+bench-tables: $(READY) $(PEERS)/.installed  ## our default against chemprop, forests and LightGBM on public tables (hours)
 	$(BIN)/python -m benchmarks.tables --peers $(PEERS)/bin/python $(ARGS)
 
 clean:  ## remove what the other targets made

@@ -21,7 +21,9 @@ TABLES: dict[str, tuple[str, str]] = {
     "tox21-NR-AhR": (TOX21, "NR-AhR"),
     "tox21-SR-ARE": (TOX21, "SR-ARE"),
     "tox21-SR-MMP": (TOX21, "SR-MMP"),
+    "tox21-NR-PPAR-gamma": (TOX21, "NR-PPAR-gamma"),
 }
+"""The last one, whose labels are rare, is kept apart: nothing of the default was chosen by it."""
 SPLITS = ("0", "1", "2", "3", "4", "scaffold")
 
 
