@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.table_jobs import SPLITS, TABLES, Job, metric_of, place_of
+from lspe.experiment.task import LOWER_IS_BETTER
 
 NAMES = {"rmse": "RMSE", "roc_auc": "ROC-AUC"}
 
@@ -14,6 +15,7 @@ NAMES = {"rmse": "RMSE", "roc_auc": "ROC-AUC"}
 def draw_learning_curves(out: Path, methods: Sequence[str], sizes: Sequence[int], path: Path) -> None:
     """A panel per table, a line per method, ours first."""
     from matplotlib import pyplot
+    from matplotlib.ticker import LogLocator
 
     from lspe.plots.style import save, style
 
@@ -27,7 +29,11 @@ def draw_learning_curves(out: Path, methods: Sequence[str], sizes: Sequence[int]
                 axes.plot(counts, scores, "o-", label=method, markersize=3, zorder=3 if method == methods[0] else 2)
             axes.set(title=table, xlabel="molecules", ylabel=NAMES[metric_of(table)], xscale="log")
             axes.set_xticks(counts, [f"{count:,}" for count in counts])
-            axes.xaxis.minorticks_off()
+            if metric_of(table) in LOWER_IS_BETTER:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_locator(LogLocator(subs=(0.6, 0.8, 1, 1.5, 2, 3, 5)))
+                axes.yaxis.set_major_formatter("{x:g}")
+            axes.minorticks_off()
             axes.grid(axis="y")
         figure.tight_layout()
         figure.legend(
