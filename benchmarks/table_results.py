@@ -106,9 +106,10 @@ def _of_members(found: dict[str, Any], *, with_descriptors: bool) -> list[float]
 def tabulate_trust(out: Path) -> str:
     """How far to trust our default: the share of test values in their 90 % intervals, or the calibration error.
 
-    The error of a few hundred molecules is mostly chance: that of all random splits' molecules together stands beside.
+    The error of a few hundred molecules is mostly chance: beside it stand the mean of what chance alone would make of
+    the random splits, where that was noted, and the error of their molecules together.
     """
-    rows = [["table", "what", "random splits", "scaffold", "random splits together"], ["---"] * 5]
+    rows = [["table", "what", "random splits", "scaffold", "by chance", "random splits together"], ["---"] * 6]
     for table in TABLES:
         what = "coverage" if metric_of(table) == "rmse" else "calibration_error"
         random, scaffold = (
@@ -118,6 +119,8 @@ def tabulate_trust(out: Path) -> str:
         if random or scaffold:
             values = [[one[what] for one in found] for found in (random, scaffold)]
             cells = [f"{np.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else "" for each in values]
+            by_chance = [one[f"{what}_by_chance"] for one in random if f"{what}_by_chance" in one]
+            cells.append(f"{np.mean(by_chance):.3f}" if by_chance else "")
             rows.append([table, what.replace("_", " "), *cells, _error_together(random)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

@@ -100,7 +100,7 @@ def members(folder: Path, metric: str) -> list[dict[str, Any]]:
 
 
 def trust(together: dict[str, Any], job: Job, trained: Run) -> dict[str, Any]:
-    """How many test values lie in their 90 % intervals, or how far probabilities are from frequencies.
+    """How many test values lie in their 90 % intervals, or how far probabilities are from frequencies, also by chance.
 
     ``bins``: of the test molecules in each bin of probabilities, how many there are and how many more of them are yes
     than was said; so that those of several splits can be added up.
@@ -112,7 +112,10 @@ def trust(together: dict[str, Any], job: Job, trained: Run) -> dict[str, Any]:
     predicted = lspe.load(trained.path).predict([data.smiles[row] for row in test], processes=1)
     number, excess = bins_of(predicted), data.graphs.graph["y"][test, 0] - predicted
     bins = np.stack([np.bincount(number, minlength=BINS), np.bincount(number, excess, minlength=BINS)], axis=1)
-    return {"calibration_error": together["calibration"]["test_error"], "bins": bins.round(6).tolist()}
+    errors = {
+        f"calibration_error{which}": together["calibration"][f"test_error{which}"] for which in ("", "_by_chance")
+    }
+    return {**errors, "bins": bins.round(6).tolist()}
 
 
 def forest(kind: str) -> Method:

@@ -203,7 +203,7 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [file.stat().st_mtime_ns for file in files] == before
     assert "| small, random, roc_auc ↑ |" in table_results.tabulate(tmp_path / "out", tables.METHODS)
     for split, excess in (("0", 2.0), ("1", -1.0)):
-        found = {"calibration_error": 0.03, "bins": [[5, 0.0], [5, excess]]}
+        found = {"calibration_error": 0.03, "calibration_error_by_chance": 0.02, "bins": [[5, 0.0], [5, excess]]}
         place_of(tmp_path / "out", Job("small", split), "lspe").write_text(json.dumps(found))
     parts = {"alone": {"networks": {"roc_auc": 0.8}, "forest": {"roc_auc": 0.9}}, "score": 0.95, "metric": "roc_auc"}
     kinds = (("rdkit", 0.5), ("none", 0.4), ("rdkit", 0.7))
@@ -215,7 +215,7 @@ def test_tables_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     place_of(tmp_path / "out", Job("small", "scaffold"), "plain").write_text(json.dumps(alone))
     row = row.replace("0.400", "0.500")
     assert row in table_results.tabulate_parts(tmp_path / "out", "plain")
-    row = "| small | calibration error | 0.030 (0.030 to 0.030) | 0.030 (0.030 to 0.030) | 0.050 |"
+    row = "| small | calibration error | 0.030 (0.030 to 0.030) | 0.030 (0.030 to 0.030) | 0.020 | 0.050 |"
     assert row in table_results.tabulate_trust(tmp_path / "out")
 
 
