@@ -173,7 +173,7 @@ def test_the_networks_are_evaluated_on_their_own_parts(run: lspe.Run) -> None:
 def test_the_command_line_evaluates_all_as_one(run: lspe.Run, tmp_path: Path) -> None:
     def evaluate(*arguments: str) -> dict[str, dict[str, float]]:
         result = CliRunner().invoke(app, ["evaluate", str(run.path), *arguments, "--json"], catch_exceptions=False)
-        scores: dict[str, dict[str, float]] = json.loads(result.output)
+        scores: dict[str, dict[str, float]] = json.loads(result.stdout)
         return scores
 
     assert evaluate()["together"]["mae"] == pytest.approx(run.summary["together"]["test"]["together"]["mae"], rel=1e-5)
