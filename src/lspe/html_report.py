@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lspe.data.molecules.smiles import parse
 from lspe.data.words import Fragments
-from lspe.files import write_text
+from lspe.files.html import figure, paragraphs, side_by_side, write_page
 from lspe.plots.molecule_pictures import molecule_svg
 from lspe.predict.splits import SplitPredictions
 from lspe.training.run import Run, open_runs
@@ -33,39 +33,24 @@ _MEANING = {
     "by scaffold": "No test molecule shares its scaffold with one learned from: the scores are those of new series.",
     "by time": "The test molecules are the latest, all else is older: the scores are those of molecules still to come.",
 }
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b2733; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse } td, th { padding: .2rem .8rem; border-bottom: 1px solid #d9dee4; text-align: right }
-td:first-child, th:first-child { text-align: left } figure { margin: 0 }
-img { max-width: 100%; height: auto } figcaption { color: #6b7785; font-size: 13px; overflow-wrap: anywhere }
-.many { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: 1rem }
-"""
 
 
 def write_report(run: Run, test: SplitPredictions, *, fragments: Fragments = "keep") -> Path:
     """Write the report of a run on a table, with what it predicts for its test molecules."""
     title = f"{', '.join(test.task_names)}: {run.path.name}"
     parts = [
-        f"<h1>{escape(title)}</h1>",
-        *_paragraphs(_about(run, test)),
+        *paragraphs(_about(run, test)),
         "<h2>Scores</h2>",
         *_scores(run),
         "<h2>Pictures</h2>",
         *_pictures(run.path),
         *_worst(test, fragments),
         "<h2>Use it</h2>",
-        *_paragraphs([f"lspe predict {run.path} molecules.csv -o predicted.csv"], tag="pre"),
+        *paragraphs([f"lspe predict {run.path} molecules.csv -o predicted.csv"], tag="pre"),
     ]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     path = run.path / REPORT
-    write_text(
-        path, f'<!doctype html><html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
-    )
+    write_page(path, title, parts)
     return path
-
-
-def _paragraphs(texts: Sequence[str], tag: str = "p") -> list[str]:
-    return [f"<{tag}>{escape(text)}</{tag}>" for text in texts if text]
 
 
 def _about(run: Run, test: SplitPredictions) -> list[str]:
@@ -88,7 +73,7 @@ def _scores(run: Run) -> list[str]:
         header, *rows = score_rows(one.summary)
         lines = [_row(header, "th"), *(_row(row, "td") for row in rows)]
         shown += [f"<h3>{escape(one.path.name)}</h3>"] * several + [f"<table>{''.join(lines)}</table>"]
-    return shown + _paragraphs([weights_in_words(summary), intervals_in_words(summary), calibration_in_words(summary)])
+    return shown + paragraphs([weights_in_words(summary), intervals_in_words(summary), calibration_in_words(summary)])
 
 
 def _row(cells: Sequence[str], tag: str) -> str:
@@ -102,7 +87,7 @@ def _pictures(folder: Path) -> list[str]:
         if path.is_file():
             data = b64encode(path.read_bytes()).decode()
             image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-            shown.append(f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>")
+            shown.append(figure(image, caption))
     return shown
 
 
@@ -117,8 +102,8 @@ def _worst(test: SplitPredictions, fragments: Fragments) -> list[str]:
         name = test.molecules["name"][row] if "name" in test.molecules else ""
         words = f"{name or smiles}: {_true_and_predicted(test, row)}"
         picture = molecule_svg(parse(smiles, fragments=fragments))
-        cards.append(f"<figure>{picture}<figcaption>{escape(words)}</figcaption></figure>")
-    return ["<h2>Predicted worst</h2>", f'<div class="many">{"".join(cards)}</div>']
+        cards.append(figure(picture, words))
+    return ["<h2>Predicted worst</h2>", side_by_side(cards)]
 
 
 def losses(test: SplitPredictions) -> NDArray[np.float64]:

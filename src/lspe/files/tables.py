@@ -16,9 +16,14 @@ from lspe.errors import UserError
 from lspe.files.parquet import ParquetWriter
 from lspe.files.whole import check_folder_of, complete_or_nothing
 
-DIGITS = 7
+_DIGITS = 7
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 Cell = str | float | None
+
+
+def rounded(value: float) -> float | None:
+    """With the digits float32 has; ``None`` where there is no value."""
+    return None if value != value else float(f"{value:.{_DIGITS}g}")
 
 
 class TableWriter(Protocol):
@@ -84,7 +89,7 @@ class _Delimited:
         self.delimiter = delimiter
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
-        written = [[f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
+        written = [[f"{cell:.{_DIGITS}g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
         text = self._text(written)
         if "\r" in text:  # the csv module leaves it without quotes, and readers take it for the end of the row
             text = "".join(self._text([row], quoted=_has_return(row)) for row in written)

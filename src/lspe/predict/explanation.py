@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lspe.data.errors import MoleculeError
 from lspe.data.molecules.smiles import parse
 from lspe.files import write_table
-from lspe.files.tables import DIGITS
+from lspe.files.tables import rounded
 from lspe.predict.attribution import attribute
 from lspe.predict.known import Neighbour, fingerprints_of
 from lspe.predict.member import GraphsWithEncodings
@@ -80,13 +80,9 @@ class Explanation:
     def _row(self, part: str, number: str, symbol: str, values: Floats, positions: Floats | None) -> dict[str, Any]:
         row: dict[str, Any] = {"smiles": self.smiles, "part": part, "number": number, "symbol": symbol}
         for place, name in enumerate(self.outputs):
-            row[name] = _short(values[place])
-            row[f"{name} by position"] = None if positions is None else _short(positions[place])
+            row[name] = rounded(values[place])
+            row[f"{name} by position"] = None if positions is None else rounded(positions[place])
         return row
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
 
 
 def explain(

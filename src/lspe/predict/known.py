@@ -16,6 +16,7 @@ from lspe.data.errors import CorruptFileError
 from lspe.data.molecules.descriptors import describe, describe_here
 from lspe.data.packed.container import Array, ArrayWriter, open_arrays
 from lspe.data.words import Fragments, TaskKind
+from lspe.files.tables import rounded
 from lspe.predict.member import GraphsWithEncodings, Member
 
 KNOWN = "known.lspe"
@@ -144,7 +145,7 @@ class KnownMolecules:
         if task == "multiclass":
             number = int(self.y[row])
             return (class_names[number] if number >= 0 else None,)
-        return tuple(None if value != value else value for value in self.y[row].tolist())
+        return tuple(rounded(value) for value in self.y[row].tolist())
 
     @cached_property
     def _mean(self) -> Floats:

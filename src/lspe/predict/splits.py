@@ -16,7 +16,7 @@ from lspe.data.packed.targets import is_known
 from lspe.data.words import Level, TaskKind
 from lspe.experiment import Task
 from lspe.files import write_table
-from lspe.files.tables import DIGITS
+from lspe.files.tables import rounded
 from lspe.predict.member import GraphsWithEncodings, Member
 from lspe.predict.naming import HIGH, LOW, output_names
 from lspe.training.fitting import seen_by_member
@@ -58,21 +58,16 @@ class SplitPredictions:
         rows = []
         everything = zip(names, self.y.tolist(), np.stack([*columns.values()], axis=1), strict=True)
         for position, (name, true, predicted) in enumerate(everything):
-            labels = [self.class_names[int(true)]] if self.task == "multiclass" else [_rounded(one) for one in true]
+            labels = [self.class_names[int(true)]] if self.task == "multiclass" else [rounded(one) for one in true]
             rows.append(
                 {
                     **dict(zip(self.names, name, strict=True)),
                     **{name: texts[position] for name, texts in self.molecules.items()},
                     **dict(zip(self.task_names, labels, strict=True)),
-                    **dict(zip(columns, map(_rounded, predicted.tolist()), strict=True)),
+                    **dict(zip(columns, map(rounded, predicted.tolist()), strict=True)),
                 }
             )
         write_table(path, rows)
-
-
-def _rounded(value: float) -> float | None:
-    """With the digits float32 has; ``None`` where there is no value."""
-    return None if value != value else float(f"{value:.{DIGITS}g}")
 
 
 def predict_split(run: Run, data: GraphData, split: str = "test") -> SplitPredictions:
