@@ -1,6 +1,7 @@
 """Why a model says what it says: contributions that add up, a planted rule that is found, and near molecules."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,9 @@ def test_the_command_line_draws_and_writes(model: lspe.Predictor, tmp_path: Path
     assert "the forest's" in result.output
     pictures = {path.name for path in out.glob("*.svg")}
     assert pictures == ({"2-ring.svg", "2-large.svg"} if model.task == "binary" else {"2.svg"})
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'src="([^"]+)"', page)) == pictures
+    assert f"row 2: {ASPIRIN}; nearest in training: {model.explain(ASPIRIN).neighbours[0].smiles}" in page
     rows = _rows(out / "contributions.csv")
     name = model.explain(ASPIRIN).outputs[0]
     by_part = {part: sum(float(row[name]) for row in rows if row["part"] == part) for part in {r["part"] for r in rows}}
@@ -126,6 +130,9 @@ def test_pictures_and_refusals(model: lspe.Predictor, tmp_path: Path, monkeypatc
     folder.add(1, "CCO")
     with pytest.raises(lspe.errors.UserError, match="choose the rows that matter"):
         folder.add(2, "CCC")
+    with pytest.raises(lspe.errors.UserError, match=r"are a folder .* without \.html"):
+        ExplanationFolder(model, tmp_path / "why.html")
+    assert not (tmp_path / "why.html").exists()
 
 
 RULE = {"C": 0.4, "N": -1.0, "O": -1.5, "S": 0.9, "F": 0.1, "Cl": 1.3, "Br": 1.8}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,26 @@ from lspe.data.molecules.smiles import parse
 from lspe.data.words import Fragments
 from lspe.errors import UserError
 from lspe.files import check_picture, make_folder
+from lspe.files.html import figure, paragraphs, side_by_side, write_page
 from lspe.plots.molecule_pictures import placed
 from lspe.plots.style import OKABE_ITO
 from lspe.predict.explanation import Explanation, write_explanations
 from lspe.predict.predictions import Floats
 from lspe.predict.predictor import Predictor
 
+INDEX = "index.html"
 MOST = 1000
 """Molecules in one folder: a picture and about half a second each."""
 
 _RAISES, _LOWERS = OKABE_ITO[4], OKABE_ITO[0]
+_OF_FILES = (".html", ".svg", ".png", ".pdf", ".csv", ".tsv", ".parquet")
 _SIZE = (560, 440)
 _TEXT = 0.05
 """Contributions below this part of the largest one are left white."""
+_WHAT_IS_SHOWN = (
+    "Atoms and bonds in vermilion raise the prediction, those in blue lower it; the deeper, the more. All numbers are "
+    "in contributions.csv, more of the nearest training molecules in neighbours.csv."
+)
 
 
 def draw_explanation(explanation: Explanation, output: int = 0, *, fragments: Fragments = "keep", form: str) -> bytes:
@@ -79,7 +87,7 @@ def _legend(explanation: Explanation, output: int, largest: float) -> str:
 
 
 class ExplanationFolder:
-    """A folder that fills with explained molecules: a picture of each, contributions.csv and neighbours.csv.
+    """A folder that fills with explained molecules: pictures, a page that shows them, and two tables.
 
     >>> folder = ExplanationFolder(model, Path("why"))
     >>> folder.add(1, "CCO")
@@ -88,12 +96,15 @@ class ExplanationFolder:
 
     def __init__(self, predictor: Predictor, path: Path, form: str = "svg") -> None:
         predictor.check_level("graph", "explained is")
+        if path.suffix.lower() in _OF_FILES:
+            raise UserError(f"{path}: explanations are a folder of pictures and tables; name it without {path.suffix}")
         make_folder(path)
         check_picture(path / f"1.{form}")
         self.predictor = predictor
         self.path = path
         self.form = form
         self.explanations: list[Explanation] = []
+        self.figures: list[str] = []
 
     def add(self, row: int, smiles: str, extra: Floats | None = None) -> None:
         """Explain and draw the molecule of a row."""
@@ -105,21 +116,39 @@ class ExplanationFolder:
         for output in shown:
             name = f"{row}" if len(shown) == 1 else f"{row}-{_safe(self.predictor.task_names[output])}"
             picture = draw_explanation(one, output, fragments=self.predictor.fragments, form=self.form)
-            (self.path / f"{name}.{self.form}").write_bytes(picture)
+            file = f"{name}.{self.form}"
+            (self.path / file).write_bytes(picture)
+            image = f'<a href="{file}"><img loading="lazy" alt="{escape(smiles)}" src="{file}"></a>'
+            self.figures.append(figure(image, f"row {row}: {smiles}{_nearest(one, self.predictor.task_names)}"))
 
     def finish(self) -> str:
         """Write the tables; what was written, in words."""
         if not self.explanations:
             return "nothing was explained"
         write_explanations(self.explanations, self.predictor.task_names, self.path)
+        parts = [*paragraphs([_WHAT_IS_SHOWN]), side_by_side(self.figures)]
+        write_page(self.path / INDEX, f"Why {', '.join(self.predictor.task_names)}?", parts)
         several = f"{len(self.explanations)} molecules" if len(self.explanations) > 1 else "one molecule"
-        text = f"explained {several}: {self.path}"
+        text = f"explained {several}: {self.path / INDEX}"
         if self.predictor.forests:
             share = self.predictor.weights[len(self.predictor.members) :].sum()
             text += (
                 f" (atoms and bonds are the networks' part, {1 - share:.0%}; the forest's {share:.0%} is one number)"
             )
         return text
+
+
+def _nearest(explanation: Explanation, task_names: tuple[str, ...]) -> str:
+    """The training molecule that is most like it, with what is known of it."""
+    if not explanation.neighbours:
+        return ""
+    nearest = explanation.neighbours[0]
+    known = [
+        f", {name} {label:.4g}" if isinstance(label, float) else f", {name} {label}"
+        for name, label in zip(task_names, nearest.labels, strict=True)
+        if label is not None
+    ]
+    return f"; nearest in training: {nearest.smiles}{''.join(known)} (Tanimoto {nearest.tanimoto:.2f})"
 
 
 def _safe(name: str) -> str:
