@@ -109,9 +109,12 @@ def test_the_command_line_draws_and_writes(model: lspe.Predictor, tmp_path: Path
     assert pictures == ({"2-ring.svg", "2-large.svg"} if model.task == "binary" else {"2.svg"})
     page = (out / "index.html").read_text(encoding="utf-8")
     assert set(re.findall(r'src="([^"]+)"', page)) == pictures
-    assert f"row 2: {ASPIRIN}; nearest in training: {model.explain(ASPIRIN).neighbours[0].smiles}" in page
+    why = model.explain(ASPIRIN)
+    shown = why.value.argmax() if model.task == "multiclass" else 0
+    assert f"row 2: {ASPIRIN}, {why.outputs[shown]} {why.value[shown]:.3g}; nearest in training: " in page
+    assert f"nearest in training: {why.neighbours[0].smiles}, " in page
     rows = _rows(out / "contributions.csv")
-    name = model.explain(ASPIRIN).outputs[0]
+    name = why.outputs[0]
     by_part = {part: sum(float(row[name]) for row in rows if row["part"] == part) for part in {r["part"] for r in rows}}
     predicted = float(_rows(tmp_path / "out.csv")[1][name])
     assert by_part.pop("value") == pytest.approx(predicted, rel=1e-5)

@@ -119,10 +119,11 @@ class ExplanationFolder:
             file = f"{name}.{self.form}"
             (self.path / file).write_bytes(picture)
             image = f'<a href="{file}"><img loading="lazy" alt="{escape(smiles)}" src="{file}"></a>'
-            self.figures.append(figure(image, f"row {row}: {smiles}{_nearest(one, self.predictor.task_names)}"))
+            said = f"row {row}: {smiles}, {one.outputs[output]} {one.value[output]:.3g}"
+            self.figures.append(figure(image, said + _nearest(one, self.predictor.task_names)))
 
     def finish(self) -> str:
-        """Write the tables; what was written, in words."""
+        """Write the page and the tables; what was written, in words."""
         if not self.explanations:
             return "nothing was explained"
         write_explanations(self.explanations, self.predictor.task_names, self.path)
