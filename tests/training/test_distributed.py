@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +163,27 @@ def test_two_processes_write_one_run_and_score_as_one(prepared: Prepared, tmp_pa
                 alone = run.evaluate(data.split(split), which).to_dict()
                 assert scores == {name: _about(value) for name, value in alone.items()}
     assert run.history[-1]["val_loss"] == pytest.approx(run.summary["last"]["val"]["loss"], rel=1e-5)
+
+
+WATCHED = """
+import atexit, sys
+import lspe
+from torch import distributed
+
+atexit.register(lambda: print("together" if distributed.is_initialized() else "parted", file=sys.stderr))
+settings = ["model.layers=1", "model.hidden_dim=8"]
+lspe.train(sys.argv[1], out=sys.argv[2], epochs=1, device="cpu", devices=2, threads=1, settings=settings)
+"""
+
+
+def test_processes_part_before_python_ends(tables: dict[str, Path], tmp_path: Path) -> None:
+    """What is still connected then is aborted now and then, and the first process is killed with its run unfinished."""
+    script = tmp_path / "watched.py"
+    script.write_text(WATCHED)
+    arguments = [sys.executable, script, tables["regression"], tmp_path / "run"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, "parted\n" * 2)
+    assert Run.open(tmp_path / "run").is_finished
 
 
 def test_two_processes_go_on_where_they_stopped(prepared: Prepared, tmp_path: Path) -> None:

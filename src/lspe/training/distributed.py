@@ -1,5 +1,6 @@
 """What training needs to know of other processes; with one process everything here is trivial."""
 
+import atexit
 import os
 
 import torch
@@ -50,6 +51,21 @@ def wait_for_all() -> None:
     """Go on when all processes have come here."""
     if world_size() > 1:
         distributed.barrier()
+
+
+def part_at_exit() -> None:
+    """Leave the other processes when this one ends, while Python still runs.
+
+    The threads that carry the sums let go of tensors a moment later than those who wait for them. Where that falls into
+    the end of Python the process is aborted, and Lightning kills the others with it.
+    """
+    atexit.unregister(_part)
+    atexit.register(_part)
+
+
+def _part() -> None:
+    if _have_met():
+        distributed.destroy_process_group()
 
 
 def _have_met() -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lspe.training.distributed import part_at_exit
 from lspe.training.module import TrainingError, TrainingModule
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def run_epochs(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*LeafSpec.* is deprecated", FutureWarning)  # Lightning's own use
         trainer.fit(module)
+    part_at_exit()
 
 
 def tensorboard_logger(folder: Path) -> Logger:
