@@ -20,17 +20,18 @@ PACLITAXEL = (
 HELICENE = "c1ccc2c(c1)ccc1ccc3ccc4ccc5ccccc5c4c3c12"
 
 
-@pytest.mark.parametrize("smiles", [STRYCHNINE, CAMPHOR, PACLITAXEL, HELICENE])
-def test_rings_that_one_layout_lets_overlap_are_drawn_apart(smiles: str) -> None:
+def test_rings_that_one_layout_lets_overlap_are_drawn_apart() -> None:
     from rdkit.Chem import rdDepictor
 
-    mol = Chem.MolFromSmiles(smiles)
-    plain = Chem.Mol(mol)
-    rdDepictor.Compute2DCoords(plain, canonOrient=True)
-    bonds = bonds_of(mol)
-    assert _faults(plain.GetConformer().GetPositions()[:, :2] / 1.5, bonds) > 1
-    assert _faults(molecule_places(mol), bonds) <= 1  # camphor's bridge comes near an atom
-    assert _crossings(molecule_places(mol), bonds) == 0
+    faults_of_plain = []
+    for mol in map(Chem.MolFromSmiles, [STRYCHNINE, CAMPHOR, PACLITAXEL, HELICENE]):
+        plain = Chem.Mol(mol)
+        rdDepictor.Compute2DCoords(plain, canonOrient=True)
+        bonds = bonds_of(mol)
+        faults_of_plain.append(_faults(plain.GetConformer().GetPositions()[:, :2] / 1.5, bonds))
+        assert _faults(molecule_places(mol), bonds) <= 1  # camphor's bridge comes near an atom
+        assert _crossings(molecule_places(mol), bonds) == 0
+    assert sum(faults > 1 for faults in faults_of_plain) >= 3  # RDKit 2024.03 lays strychnine out well
 
 
 def test_crossings_are_counted() -> None:
