@@ -57,7 +57,8 @@ def part_at_exit() -> None:
     """Leave the other processes when this one ends, while Python still runs.
 
     The threads that carry the sums let go of tensors a moment later than those who wait for them. Where that falls into
-    the end of Python the process is aborted, and Lightning kills the others with it.
+    the end of Python the process is aborted, and Lightning kills the others with it. To be called after a training that
+    ended well: after one that failed, leaving could wait for others that have failed, too.
     """
     atexit.unregister(_part)
     atexit.register(_part)
